@@ -1,0 +1,173 @@
+"""The configuration's models: every option with its default, its unit in the name and one sentence."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+DEFAULT_PORT: Final = 10940
+Interval = Annotated[float, Field(ge=0.1, le=86_400)]
+LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}\Z")
+
+
+class Table(BaseModel):
+    """Base of all tables: unknown keys are errors, values can't be changed afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SamplerOptions(Table):
+    """What every `[samplers.<name>]` table has; a sampler's own options are a subclass in its file."""
+
+    enabled: bool = Field(default=True, description="Whether the sampler runs.")
+    interval_seconds: Interval | None = Field(
+        default=None, description="Time between two runs; the agent's interval_seconds when not set."
+    )
+
+
+class Paths(Table):
+    """Where the host's file systems are seen from; set by the --path options when the agent runs in a container."""
+
+    procfs: Path = Field(default=Path("/proc"), description="Where the host's procfs is mounted.")
+    sysfs: Path = Field(default=Path("/sys"), description="Where the host's sysfs is mounted.")
+    rootfs: Path = Field(default=Path("/"), description="Where the host's root file system is mounted.")
+
+
+class AgentConfig(Table):
+    """Options of the agent itself."""
+
+    interval_seconds: Interval = Field(default=5.0, description="Time between two runs of a sampler.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severity that is logged."
+    )
+    log_format: Literal["auto", "console", "json"] = Field(
+        default="auto", description="Form of the log; auto is console on a terminal and JSON otherwise."
+    )
+    paths: Paths = Field(default_factory=Paths, description="Where the host's file systems are seen from.")
+    event_limit: int = Field(default=1000, ge=10, le=100_000, description="Number of events kept in memory.")
+    label_value_limit: int = Field(
+        default=500,
+        ge=10,
+        le=100_000,
+        description="Most different values of one open label of a sampler; what is over goes to `other`.",
+    )
+
+
+class WebConfig(Table):
+    """Options of the web server."""
+
+    listen_address: str = Field(
+        default=f"127.0.0.1:{DEFAULT_PORT}",
+        description="Address and port to listen on; loopback by default because the page tells much about the host.",
+    )
+    enable_reload: bool = Field(default=False, description="Whether POST /-/reload reads the configuration again.")
+
+    @field_validator("listen_address")
+    @classmethod
+    def _split(cls, value: str) -> str:
+        parse_listen_address(value)
+        return value
+
+
+class TlsConfig(Table):
+    """How the certificate of an engine's HTTPS page is judged."""
+
+    ca_file: Path | None = Field(default=None, description="CA bundle in PEM form; the system's when not set.")
+    cert_file: Path | None = Field(default=None, description="Client certificate in PEM form.")
+    key_file: Path | None = Field(default=None, description="Key of the client certificate in PEM form.")
+    server_name: str | None = Field(
+        default=None, description="Name expected in the certificate; the URL's when not set."
+    )
+    verify: bool = Field(default=True, description="Whether the certificate is checked at all.")
+
+    @model_validator(mode="after")
+    def _pair(self) -> "TlsConfig":
+        if self.key_file is not None and self.cert_file is None:
+            msg = "key_file is set but cert_file is not; set both or neither"
+            raise ValueError(msg)
+        return self
+
+
+class EngineConfig(Table):
+    """One `[[engines]]` entry: a serving engine's metrics page."""
+
+    url: str = Field(description="Address of the metrics page, for example http://127.0.0.1:8000/metrics.")
+    kind: str = Field(default="auto", description="Which engine it is; auto recognises it by the names of its series.")
+    target: str | None = Field(
+        default=None, description="Value of the label `target`; host and port of the URL when not set."
+    )
+    interval_seconds: Interval | None = Field(
+        default=None, description="Time between two scrapes; the sampler's interval when not set."
+    )
+    timeout_seconds: float | None = Field(
+        default=None,
+        ge=0.1,
+        le=300,
+        description="Limit of one scrape, name resolution included; four fifths of the interval when not set.",
+    )
+    bearer_token_file: Path | None = Field(
+        default=None, description="File whose content is sent as bearer token; read again at each scrape."
+    )
+    tls: TlsConfig = Field(default_factory=TlsConfig, description="How an HTTPS page's certificate is judged.")
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            msg = f"{value!r} is not an http:// or https:// address of a metrics page"
+            raise ValueError(msg)
+        if parts.username or parts.password:
+            msg = "the address holds a user name or password; use bearer_token_file instead"
+            raise ValueError(msg)
+        _ = parts.port  # raises ValueError when it is not a port number
+        return value
+
+    @field_validator("target")
+    @classmethod
+    def _check_target(cls, value: str | None) -> str | None:
+        if value is not None and not LABEL_VALUE.match(value):
+            msg = f"{value!r} can't be a target: letters, digits and . _ : / - expected, 128 at most"
+            raise ValueError(msg)
+        return value
+
+    @property
+    def target_name(self) -> str:
+        """Return the value of the label `target`."""
+        return self.target or urlsplit(self.url).netloc
+
+
+class Config(Table):
+    """The whole file, without the samplers' tables, which are validated by the samplers' own models."""
+
+    agent: AgentConfig = Field(default_factory=AgentConfig, description="Options of the agent itself.")
+    web: WebConfig = Field(default_factory=WebConfig, description="Options of the web server.")
+    engines: tuple[EngineConfig, ...] = Field(default=(), description="Metrics pages of serving engines.")
+
+    @model_validator(mode="after")
+    def _distinct_targets(self) -> "Config":
+        seen: set[str] = set()
+        for engine in self.engines:
+            if engine.target_name in seen:
+                msg = f"engines: the target {engine.target_name!r} is named twice; give each entry its own `target`"
+                raise ValueError(msg)
+            seen.add(engine.target_name)
+        return self
+
+
+def parse_listen_address(value: str) -> tuple[str, int]:
+    """Split `host:port`, `[ipv6]:port` or `:port` (all addresses).
+
+    Raises:
+        ValueError: When it is none of these.
+    """
+    host, separator, port = value.rpartition(":")
+    if not separator or not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65_535:  # noqa: PLR2004 - the largest port
+        msg = f"{value!r} is not an address to listen on: host:port expected, for example 127.0.0.1:{DEFAULT_PORT}"
+        raise ValueError(msg)
+    if host.startswith("[") != host.endswith("]") or (":" in host and not host.startswith("[")):
+        msg = f"{value!r} is not an address to listen on: an IPv6 address stands in brackets, for example [::1]:{port}"
+        raise ValueError(msg)
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - the user asked for all addresses

@@ -1,0 +1,155 @@
+"""Reads the configuration file: TOML to validated models, and mistakes to sentences that say what to do."""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from inferwatch.config import Config, SamplerOptions
+from inferwatch.errors import ConfigError
+
+SAMPLERS: Final = "samplers"
+NOT_TOML: Final = "expected a TOML file (see config.example.toml)"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    """A valid configuration.
+
+    Args:
+        config: Everything but the samplers' tables.
+        options: Sampler name to its options; every known sampler is in it.
+        path: Where it was read from, None for the defaults.
+    """
+
+    config: Config
+    options: Mapping[str, SamplerOptions]
+    path: Path | None = None
+
+
+def load(path: Path | None, models: Mapping[str, type[SamplerOptions]], overrides: Mapping[str, Any]) -> LoadedConfig:
+    """Read and validate a file, or take the defaults when `path` is None.
+
+    Args:
+        path: The file.
+        models: Sampler name to the model of its table.
+        overrides: Values given on the command line, nested as in the file; they win.
+
+    Raises:
+        ConfigError: With one sentence for every mistake in the file.
+    """
+    data = {} if path is None else _read(path)
+    where = "" if path is None else f"{path}: "
+    merged = _merge(data, overrides)
+    problems: list[str] = []
+    tables = merged.pop(SAMPLERS, {})
+    config: Config | None = None
+    try:
+        config = Config.model_validate(merged)
+    except ValidationError as error:
+        problems += _sentences(error, Config, ())
+    options, wrong = _validate_samplers(tables, models)
+    problems += wrong
+    if problems or config is None:
+        raise ConfigError([where + problem for problem in problems])
+    return LoadedConfig(config, options, path)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError([f"{path}: can't be read: {error.strerror or error}; {NOT_TOML}"]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"{path}: byte {error.start} is not UTF-8; {NOT_TOML}"]) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError([f"{path}: not TOML: {error}; {NOT_TOML}"]) from error
+    except RecursionError as error:
+        raise ConfigError([f"{path}: nested too deeply; {NOT_TOML}"]) from error
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        if isinstance(value, Mapping) and (below is None or isinstance(below, Mapping)):
+            merged[key] = _merge(below or {}, value)
+        elif not isinstance(value, Mapping):
+            merged[key] = value
+    return merged
+
+
+def _validate_samplers(
+    tables: object, models: Mapping[str, type[SamplerOptions]]
+) -> tuple[dict[str, SamplerOptions], list[str]]:
+    if not isinstance(tables, Mapping):
+        return {}, [f"samplers: a table expected, found {tables!r}"]
+    problems = [
+        f"samplers.{name}: unknown sampler{_did_you_mean(name, models)}" for name in tables if name not in models
+    ]
+    options: dict[str, SamplerOptions] = {}
+    for name, model in models.items():
+        try:
+            options[name] = model.model_validate(tables.get(name, {}))
+        except ValidationError as error:
+            problems += _sentences(error, model, (SAMPLERS, name))
+    return options, problems
+
+
+def _sentences(error: ValidationError, model: type[BaseModel], prefix: tuple[str, ...]) -> Iterator[str]:
+    for item in error.errors(include_url=False):
+        location = [*prefix, *item["loc"]]
+        name = _dotted(location)
+        if item["type"] == "extra_forbidden":
+            known = _fields_at(model, item["loc"][:-1])
+            if location[:-1] == [] and prefix == ():
+                known = [*known, SAMPLERS]
+            yield f"{name}: unknown option{_did_you_mean(str(item['loc'][-1]), known)}"
+            continue
+        message = item["msg"].removeprefix("Value error, ")
+        # secrets stand in files, never in an option: so what was found may be shown
+        found = "" if item["type"] in {"value_error", "missing"} else f", found {_short(item['input'])}"
+        yield f"{name}: {message}{found}" if name else message + found
+
+
+def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Return the option names of the table at `location`."""
+    for step in location:
+        if isinstance(step, int):
+            continue
+        annotation = model.model_fields[step].annotation if step in model.model_fields else None
+        inner = next((part for part in _flatten(annotation) if issubclass(part, BaseModel)), None)
+        if inner is None:
+            return []
+        model = inner
+    return list(model.model_fields)
+
+
+def _flatten(annotation: Any) -> Iterator[type]:  # noqa: ANN401 - a type annotation can be any object
+    if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
+        yield annotation
+    for part in getattr(annotation, "__args__", ()):
+        yield from _flatten(part)
+
+
+def _did_you_mean(name: str, known: Mapping[str, object] | list[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; known here: {', '.join(sorted(known))}" if known else ""
+
+
+def _dotted(location: list[str | int]) -> str:
+    text = ""
+    for step in location:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."  # noqa: PLR2004 - one line of a terminal
