@@ -1,0 +1,1 @@
+"""What runs the samplers: scheduler, store, events and the agent's measurements of itself."""

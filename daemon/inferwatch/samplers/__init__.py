@@ -1,0 +1,73 @@
+"""The samplers: one file each, found by its name, plus those that other packages bring."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from inferwatch.spec import SamplerSpec
+
+ENTRY_POINT_GROUP: Final = "inferwatch.samplers"
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What was found.
+
+    Args:
+        specs: Sampler name to its declaration, built-in ones first.
+        problems: One sentence for each third-party sampler that can't be used.
+    """
+
+    specs: Mapping[str, SamplerSpec]
+    problems: tuple[str, ...]
+
+
+def builtin_specs() -> list[SamplerSpec]:
+    """Import every module of this package and return its `SAMPLER`, ordered by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return [importlib.import_module(f"{__name__}.{name}").SAMPLER for name in names]
+
+
+def discover(
+    builtin: Iterable[SamplerSpec] | None = None, third_party: Iterable[EntryPoint] | None = None
+) -> Discovery:
+    """Return all samplers.
+
+    A third-party sampler that can't be loaded, or that takes a name that is in use, is left out with a reason: it must
+    not keep the agent from starting.
+
+    Raises:
+        ValueError: When two built-in samplers share a name or a metric family.
+    """
+    specs: dict[str, SamplerSpec] = {}
+    for spec in builtin_specs() if builtin is None else builtin:
+        if clash := _clash(spec, specs):
+            raise ValueError(clash)
+        specs[spec.name] = spec
+    problems = []
+    for entry in entry_points(group=ENTRY_POINT_GROUP) if third_party is None else third_party:
+        try:
+            spec = entry.load()
+        except Exception as error:  # noqa: BLE001 - foreign code; importing it can raise anything
+            problems.append(f"{entry.name} ({entry.value}): can't be loaded: {type(error).__name__}: {error}")
+            continue
+        if not isinstance(spec, SamplerSpec):
+            problems.append(f"{entry.name} ({entry.value}): is a {type(spec).__name__}, expected a SamplerSpec")
+        elif clash := _clash(spec, specs):
+            problems.append(f"{entry.name} ({entry.value}): {clash}")
+        else:
+            specs[spec.name] = spec
+    return Discovery(specs, tuple(problems))
+
+
+def _clash(spec: SamplerSpec, specs: Mapping[str, SamplerSpec]) -> str | None:
+    if spec.name in specs or spec.name == "agent":
+        return f"there is a sampler named {spec.name} already"
+    owners = {family.name: other.name for other in specs.values() for family in other.families}
+    for family in spec.families:
+        if family.name in owners:
+            return f"sampler {spec.name} declares {family.name}, which belongs to sampler {owners[family.name]}"
+    return None
