@@ -1,0 +1,114 @@
+"""The agent as a process: signals, reload, and what it prints."""
+
+import asyncio
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from support_process import agent, end, free_port, get, start_agent, wait_until_ready
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+
+def log_lines(log: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_signal_ends_the_agent_within_two_seconds(number: int) -> None:
+    running = await start_agent()
+    await wait_until_ready(f"{running.url}/-/ready", running.process)
+    began = time.monotonic()
+
+    status = await end(running.process, number)
+
+    assert status == 0
+    assert time.monotonic() - began < 2
+
+
+async def test_signal_ends_the_agent_also_while_an_engine_hangs(tmp_path: Path) -> None:
+    server = await asyncio.start_server(lambda _reader, _writer: asyncio.sleep(60), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    config = tmp_path / "config.toml"
+    config.write_text(f'[[engines]]\nurl = "http://127.0.0.1:{port}/metrics"\n', encoding="utf-8")
+    running = await start_agent(f"--config={config}")
+    await wait_until_ready(f"{running.url}/-/healthy", running.process)
+    began = time.monotonic()
+
+    status = await end(running.process)
+
+    assert status == 0
+    assert time.monotonic() - began < 2
+    server.close()
+
+
+async def test_reload_takes_a_valid_configuration_and_keeps_the_old_one_when_invalid(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    config = tmp_path / "config.toml"
+    config.write_text("[samplers.pressure]\nenabled = false\n", encoding="utf-8")
+    async with agent(f"--config={config}", log=log) as running:
+
+        async def reloads(result: int) -> None:
+            async with asyncio.timeout(15):
+                while f"inferwatch_config_last_reload_successful {result}\n" not in await running.page():
+                    await asyncio.sleep(0.1)
+
+        assert not (await running.samplers())["pressure"]["enabled"]
+        config.write_text("[samplers.pressure]\nenabeld = true\n", encoding="utf-8")
+        running.process.send_signal(signal.SIGHUP)
+        await reloads(0)
+        assert not (await running.samplers())["pressure"]["enabled"]
+
+        config.write_text("[samplers.pressure]\nenabled = true\n", encoding="utf-8")
+        running.process.send_signal(signal.SIGHUP)
+        await reloads(1)
+        assert (await running.samplers())["pressure"]["enabled"]
+        assert "inferwatch_pressure_stall_seconds_total" in await running.page()
+
+    problems = next(line["problems"] for line in log_lines(log) if "problems" in line)
+    assert problems == [f"{config}: samplers.pressure.enabeld: unknown option; did you mean enabled?"]
+
+
+async def test_hung_engine_delays_nothing_and_the_other_is_mapped(tmp_path: Path) -> None:
+    hung = await asyncio.start_server(lambda _reader, _writer: asyncio.sleep(60), "127.0.0.1", 0)
+    page = (FIXTURES / "engines" / "vllm-0.32-after.prom").read_bytes()
+
+    async def serve(_request: web.Request) -> web.Response:
+        return web.Response(body=page, headers={"Content-Type": "text/plain; version=1.0.0"})
+
+    app = web.Application()
+    app.router.add_get("/metrics", serve)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    port = free_port()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    config = tmp_path / "config.toml"
+    config.write_text(
+        "[agent]\ninterval_seconds = 1\n"
+        f'[[engines]]\nurl = "http://127.0.0.1:{hung.sockets[0].getsockname()[1]}/metrics"\ntarget = "hung"\n'
+        f'[[engines]]\nurl = "http://127.0.0.1:{port}/metrics"\ntarget = "fine"\n',
+        encoding="utf-8",
+    )
+    async with agent(f"--config={config}") as running:
+        first = (await running.samplers())["cpu"]["instances"][0]["runs"]
+        await asyncio.sleep(4)
+        second = (await running.samplers())["cpu"]["instances"][0]["runs"]
+        text = await running.page()
+    await runner.cleanup()
+    hung.close()
+
+    assert second - first >= 3
+    assert 'inferwatch_engine_up{target="hung",engine="unknown"} 0' in text
+    assert 'inferwatch_engine_up{target="fine",engine="vllm"} 1' in text
+    assert 'inferwatch_engine_generation_tokens_total{target="fine",engine="vllm",model="tiny"} 10826' in text
+
+
+async def test_log_of_a_service_is_json_and_ends_with_its_reason() -> None:
+    running = await start_agent("--log.format=json")
+    await wait_until_ready(f"{running.url}/-/ready", running.process)
+    assert (await get(f"{running.url}/"))[0] == 200
+    assert await end(running.process) == 0
