@@ -46,11 +46,11 @@ golden: $(VENV)/dev.stamp ## Write the golden files again; read the difference l
 
 .PHONY: bench
 bench: $(VENV)/dev.stamp bench-debs ## Measure the agent beside its peers and print a table (a few minutes; run it alone)
-	$(BIN)/python tests/bench/bench.py $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench.bench $(ARGS)
 
 .PHONY: test-engines
 test-engines: $(VENV)/dev.stamp ## Build real engines once and run the agent against them (15 minutes the first time)
-	$(BIN)/python tests/engines_lab/run.py $(ARGS)
+	$(BIN)/pytest -s tests/engines_lab/lab_*.py $(ARGS)
 
 .PHONY: lock
 lock: $(VENV)/dev.stamp ## Write the lock files again after a change of requirements/*.in
