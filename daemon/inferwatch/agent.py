@@ -103,8 +103,12 @@ class Agent:
             started.cancel()
         finally:
             self._log.info("agent stopping")
-            await asyncio.gather(self.scheduler.close(), web.close())
-            self._pool.close()
+            await asyncio.gather(self.close(), web.close())
+
+    async def close(self) -> None:
+        """Stop sampling and end the idle threads."""
+        await self.scheduler.close()
+        self._pool.close()
 
     def units(self, loaded: LoadedConfig) -> list[Unit]:
         """Return the units that a configuration asks for."""
