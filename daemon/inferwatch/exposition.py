@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from prometheus_client.utils import floatToGoString
@@ -217,11 +218,13 @@ def _is_finite(value: float | HistogramValue) -> bool:
     return math.isfinite(value)
 
 
+@lru_cache(maxsize=64)
 def accepts_gzip(accept_encoding: str | None) -> bool:
     """Return whether a client takes gzip (`gzip;q=0` refuses it)."""
     return _quality(accept_encoding or "", "gzip") > 0
 
 
+@lru_cache(maxsize=64)
 def choose_format(accept: str | None) -> Format:
     """Choose the form of the page by a client's Accept header; text when in doubt.
 

@@ -1,0 +1,1 @@
+"""The HTTP server: pages are copied from the store, nothing is sampled for a request."""
