@@ -8,8 +8,8 @@ from golden_files import assert_golden
 from inferwatch.agent import Agent
 from inferwatch.configfile import load
 from inferwatch.exposition import Format
+from inferwatch.runtime.discovery import find_samplers
 from inferwatch.runtime.selfmetrics import NAME
-from inferwatch.samplers import discover
 from support_process import promtool_check_metrics
 
 HOSTS = Path(__file__).parent / "fixtures" / "hosts"
@@ -19,7 +19,7 @@ HOST_SAMPLERS = ("cpu", "memory", "network", "pressure", "schedstat")
 
 async def page_of(host: str, form: Format) -> str:
     """Return the page that the host samplers make of a recorded tree; the agent's own part differs each time."""
-    discovery = discover()
+    discovery = find_samplers()
     paths = {"procfs": str(HOSTS / host / "proc"), "sysfs": str(HOSTS / host / "sys"), "rootfs": str(HOSTS / host)}
     models = {name: spec.options for name, spec in discovery.specs.items()}
     loaded = load(None, models, {"agent": {"paths": paths}})

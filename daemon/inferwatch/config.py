@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
 DEFAULT_PORT: Final = 10940
-Interval = Annotated[float, Field(ge=0.1, le=86_400)]
+Interval = Annotated[float, Field(ge=0.1, le=86_400, strict=True)]  # strict: true is no number
 LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}\Z")
 
 
@@ -21,9 +21,9 @@ class Table(BaseModel):
 class SamplerOptions(Table):
     """What every `[samplers.<name>]` table has; a sampler's own options are a subclass in its file."""
 
-    enabled: bool = Field(default=True, description="Whether the sampler runs.")
+    enabled: StrictBool = Field(default=True, description="Whether the sampler runs.")
     interval_seconds: Interval | None = Field(
-        default=None, description="Time between two runs; the agent's interval_seconds when not set."
+        default=None, examples=[5.0], description="Time between two runs; the agent's interval_seconds when not set."
     )
 
 
@@ -62,7 +62,9 @@ class WebConfig(Table):
         default=f"127.0.0.1:{DEFAULT_PORT}",
         description="Address and port to listen on; loopback by default because the page tells much about the host.",
     )
-    enable_reload: bool = Field(default=False, description="Whether POST /-/reload reads the configuration again.")
+    enable_reload: StrictBool = Field(
+        default=False, description="Whether POST /-/reload reads the configuration again."
+    )
 
     @field_validator("listen_address")
     @classmethod
@@ -74,13 +76,23 @@ class WebConfig(Table):
 class TlsConfig(Table):
     """How the certificate of an engine's HTTPS page is judged."""
 
-    ca_file: Path | None = Field(default=None, description="CA bundle in PEM form; the system's when not set.")
-    cert_file: Path | None = Field(default=None, description="Client certificate in PEM form.")
-    key_file: Path | None = Field(default=None, description="Key of the client certificate in PEM form.")
-    server_name: str | None = Field(
-        default=None, description="Name expected in the certificate; the URL's when not set."
+    ca_file: Path | None = Field(
+        default=None,
+        examples=["/etc/inferwatch/ca.pem"],
+        description="CA bundle in PEM form; the system's when not set.",
     )
-    verify: bool = Field(default=True, description="Whether the certificate is checked at all.")
+    cert_file: Path | None = Field(
+        default=None, examples=["/etc/inferwatch/client.pem"], description="Client certificate in PEM form."
+    )
+    key_file: Path | None = Field(
+        default=None, examples=["/etc/inferwatch/client.key"], description="Key of the client certificate in PEM form."
+    )
+    server_name: str | None = Field(
+        default=None,
+        examples=["vllm.example.com"],
+        description="Name expected in the certificate; the URL's when not set.",
+    )
+    verify: StrictBool = Field(default=True, description="Whether the certificate is checked at all.")
 
     @model_validator(mode="after")
     def _pair(self) -> "TlsConfig":
@@ -93,36 +105,48 @@ class TlsConfig(Table):
 class EngineConfig(Table):
     """One `[[engines]]` entry: a serving engine's metrics page."""
 
-    url: str = Field(description="Address of the metrics page, for example http://127.0.0.1:8000/metrics.")
+    url: str = Field(
+        examples=["http://127.0.0.1:8000/metrics"], description="Address of the metrics page, http:// or https://."
+    )
     kind: str = Field(default="auto", description="Which engine it is; auto recognises it by the names of its series.")
     target: str | None = Field(
-        default=None, description="Value of the label `target`; host and port of the URL when not set."
+        default=None,
+        examples=["my-service"],
+        description="Value of the label `target`; host and port of the URL when not set.",
     )
     interval_seconds: Interval | None = Field(
-        default=None, description="Time between two scrapes; the sampler's interval when not set."
+        default=None, examples=[5.0], description="Time between two scrapes; the sampler's interval when not set."
     )
     timeout_seconds: float | None = Field(
         default=None,
         ge=0.1,
         le=300,
+        examples=[4.0],
         description="Limit of one scrape, name resolution included; four fifths of the interval when not set.",
     )
     bearer_token_file: Path | None = Field(
-        default=None, description="File whose content is sent as bearer token; read again at each scrape."
+        default=None,
+        examples=["/run/secrets/engine-token"],
+        description="File whose content is sent as bearer token; read again at each scrape.",
     )
     tls: TlsConfig = Field(default_factory=TlsConfig, description="How an HTTPS page's certificate is judged.")
 
     @field_validator("url")
     @classmethod
     def _check_url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            msg = f"{value!r} is not an http:// or https:// address of a metrics page"
-            raise ValueError(msg)
-        if parts.username or parts.password:
+        # no message shows the address: what is malformed may hold a password in an unexpected place
+        try:
+            parts = urlsplit(value)
+            _ = parts.port
+        except ValueError:
+            msg = "not an address: the host or the port is malformed; http://host:port/metrics expected"
+            raise ValueError(msg) from None
+        if "@" in parts.netloc:
             msg = "the address holds a user name or password; use bearer_token_file instead"
             raise ValueError(msg)
-        _ = parts.port  # raises ValueError when it is not a port number
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            msg = "not an http:// or https:// address of a metrics page; http://host:port/metrics expected"
+            raise ValueError(msg)
         return value
 
     @field_validator("target")

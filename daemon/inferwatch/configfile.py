@@ -1,6 +1,8 @@
 """Reads the configuration file: TOML to validated models, and mistakes to sentences that say what to do."""
 
 import difflib
+import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +15,15 @@ from inferwatch.config import Config, SamplerOptions
 from inferwatch.errors import ConfigError
 
 SAMPLERS: Final = "samplers"
+COMMAND_LINE: Final = "command line: "
+BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+\Z")
+CREDENTIALS: Final = re.compile(r"//[^\s'\"]*@")  # user name and password of an address in the wrong place
+# what pydantic says in its own terms, in those of the file
+MESSAGES: Final = {
+    "missing": "must be set",
+    "model_type": "a table expected",
+    "tuple_type": "an array of tables expected",
+}
 NOT_TOML: Final = "expected a TOML file (see config.example.toml)"
 
 
@@ -55,7 +66,8 @@ def load(path: Path | None, models: Mapping[str, type[SamplerOptions]], override
     options, wrong = _validate_samplers(tables, models)
     problems += wrong
     if problems or config is None:
-        raise ConfigError([where + problem for problem in problems])
+        given = _leaves(overrides)
+        raise ConfigError([(COMMAND_LINE if p.partition(":")[0] in given else where) + p for p in problems])
     return LoadedConfig(config, options, path)
 
 
@@ -66,7 +78,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError([f"{path}: can't be read: {error.strerror or error}; {NOT_TOML}"]) from error
     except UnicodeDecodeError as error:
         raise ConfigError([f"{path}: byte {error.start} is not UTF-8; {NOT_TOML}"]) from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError is one; so is what int() says to a number of too many digits
         raise ConfigError([f"{path}: not TOML: {error}; {NOT_TOML}"]) from error
     except RecursionError as error:
         raise ConfigError([f"{path}: nested too deeply; {NOT_TOML}"]) from error
@@ -83,13 +95,23 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _leaves(tables: Mapping[str, Any], prefix: str = "") -> frozenset[str]:
+    """Return the dotted names of all values."""
+    names: set[str] = set()
+    for key, value in tables.items():
+        names |= _leaves(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}"}
+    return frozenset(names)
+
+
 def _validate_samplers(
     tables: object, models: Mapping[str, type[SamplerOptions]]
 ) -> tuple[dict[str, SamplerOptions], list[str]]:
     if not isinstance(tables, Mapping):
-        return {}, [f"samplers: a table expected, found {tables!r}"]
+        return {}, [f"{SAMPLERS}: a table expected, found {_short(tables)}"]
     problems = [
-        f"samplers.{name}: unknown sampler{_did_you_mean(name, models)}" for name in tables if name not in models
+        f"{_dotted([SAMPLERS, name])}: unknown sampler{_did_you_mean(name, models)}"
+        for name in tables
+        if name not in models
     ]
     options: dict[str, SamplerOptions] = {}
     for name, model in models.items():
@@ -110,7 +132,7 @@ def _sentences(error: ValidationError, model: type[BaseModel], prefix: tuple[str
                 known = [*known, SAMPLERS]
             yield f"{name}: unknown option{_did_you_mean(str(item['loc'][-1]), known)}"
             continue
-        message = item["msg"].removeprefix("Value error, ")
+        message = MESSAGES.get(item["type"], item["msg"].removeprefix("Value error, "))
         # secrets stand in files, never in an option: so what was found may be shown
         found = "" if item["type"] in {"value_error", "missing"} else f", found {_short(item['input'])}"
         yield f"{name}: {message}{found}" if name else message + found
@@ -146,10 +168,15 @@ def _did_you_mean(name: str, known: Mapping[str, object] | list[str]) -> str:
 def _dotted(location: list[str | int]) -> str:
     text = ""
     for step in location:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        if isinstance(step, int):
+            text += f"[{step}]"
+            continue
+        # a key can be any text: quoted as in the file, so that a line break in it does not make two problems of one
+        key = step if BARE_KEY.match(step) else json.dumps(step)
+        text += f".{key}" if text else key
     return text
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = CREDENTIALS.sub("//...@", repr(value))
     return text if len(text) <= 80 else text[:77] + "..."  # noqa: PLR2004 - one line of a terminal

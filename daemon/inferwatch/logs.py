@@ -1,10 +1,21 @@
 """Logging: structlog, console on a terminal and JSON otherwise, to standard error."""
 
 import logging
+import os
 import sys
+import traceback
+from pathlib import Path
 from typing import Literal, TextIO
 
-import structlog
+# structlog.dev imports rich wherever it finds it, for tracebacks that we do not want: 3 MB of a daemon's memory
+_rich = sys.modules.get("rich")
+sys.modules["rich"] = None  # type: ignore[assignment] # the documented way to make an import fail
+try:
+    import structlog
+finally:
+    del sys.modules["rich"]
+    if _rich is not None:
+        sys.modules["rich"] = _rich
 
 LogFormat = Literal["auto", "console", "json"]
 Logger = structlog.typing.FilteringBoundLogger
@@ -21,7 +32,7 @@ def configure(level: str, log_format: LogFormat, stream: TextIO | None = None) -
         log_format: `auto` looks whether the stream is a terminal.
         stream: Where to write; standard error when not given (standard output belongs to `once` and its kin).
     """
-    out = stream or sys.stderr
+    out = stream or sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open as long as the log
     console = log_format == "console" or (log_format == "auto" and out.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -31,7 +42,7 @@ def configure(level: str, log_format: LogFormat, stream: TextIO | None = None) -
     if console:
         # plain tracebacks: rich's print local variables, and those may hold a token
         renderer: structlog.typing.Processor = structlog.dev.ConsoleRenderer(
-            colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+            colors=out.isatty(), exception_formatter=_trace
         )
         shared.append(_escape_values)
     else:
@@ -53,9 +64,19 @@ def get_logger(**context: object) -> Logger:
     return logger
 
 
+def _trace(stream: TextIO, exc_info: structlog.typing.ExcInfo) -> None:
+    """Write a traceback without local variables, and without what its message may hold of control characters."""
+    text = "".join(traceback.format_exception(*exc_info))
+    stream.write("\n" + "\n".join(map(_printable, text.splitlines())))
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 def _escape_values(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Escape control characters: the console renderer writes text as it is, and a newline would forge a line."""
     for key, value in event.items():
-        if isinstance(value, str) and not value.isprintable():
-            event[key] = "".join(char if char.isprintable() else repr(char)[1:-1] for char in value)
+        if isinstance(value, str):
+            event[key] = _printable(value)
     return event

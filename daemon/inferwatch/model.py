@@ -95,6 +95,12 @@ class Family:
         """Return the OpenMetrics family name: without `_total` or `_info`."""
         return self.name.removesuffix("_total" if self.kind is Kind.COUNTER else "_info")
 
+    @property
+    def line_names(self) -> tuple[str, ...]:
+        """Return the names at the beginning of its lines, and its own."""
+        suffixes = ("_bucket", "_sum", "_count") if self.kind is Kind.HISTOGRAM else ()
+        return (self.name, *(self.name + suffix for suffix in suffixes))
+
     def __call__(self, value: "float | HistogramValue", *labels: str) -> "Sample":
         """Make a sample.
 

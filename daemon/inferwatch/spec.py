@@ -7,6 +7,7 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar
 from inferwatch.config import Config, Paths, SamplerOptions
 from inferwatch.model import Event, Family, Sample
 from inferwatch.sources.hostfs import HostFs
+from inferwatch.targets.model import NO_TARGETS, TargetsView
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class Context:
         interval_seconds: This instance's interval.
         timeout_seconds: Limit of one run.
         instance: Key of this instance (see `SamplerSpec.instances`), empty for the only one.
+        targets: The serving processes that were found.
     """
 
     config: Config
@@ -65,6 +67,7 @@ class Context:
     interval_seconds: float
     timeout_seconds: float
     instance: str = ""
+    targets: TargetsView = NO_TARGETS
 
 
 class Sampler(Protocol):

@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from inferwatch.engines.vllm import TABLE
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +24,7 @@ from rich.table import Table
 from bench.measure import Scrape, costs, scrape
 from bench.pages import served, vllm_page
 from inferwatch.engines.mapping import Mapper
+from inferwatch.engines.vllm import TABLE
 from inferwatch.sources.openmetrics import PageParser
 from support_process import AgentProcess, agent, end, free_port, wait_until_ready
 

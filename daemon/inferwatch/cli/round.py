@@ -1,0 +1,70 @@
+"""One round of all samplers outside the schedule, for `once` and `doctor`."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from inferwatch.agent import Agent
+from inferwatch.exposition import Renderer
+from inferwatch.model import Snapshot
+from inferwatch.runtime.scheduler import Scheduler
+from inferwatch.runtime.selfmetrics import NAME, SelfMetrics
+from inferwatch.runtime.store import Store
+from inferwatch.runtime.unit import Outcome, State, Unit
+
+BETWEEN_RUNS_SECONDS: Final = 1.0
+NEVER_NS: Final = 1  # later than the round's store ever sees
+
+
+class Round(Scheduler):
+    """Runs each unit of an agent once, or twice where something can only be said from the second run on.
+
+    Its store never drops anything: a page is complete also when one sampler took longer than another's data lasts.
+
+    Args:
+        agent: Whose units are run; it is not started.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.store = Store(lambda: 0)
+        super().__init__(self.store, agent.events, agent.clock)
+        self._agent = agent
+        self._roster = [unit for unit in agent.units(agent.loaded) if unit.spec.name != NAME]
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        """Return the units, ordered by sampler and instance."""
+        return sorted(self._roster, key=lambda unit: (unit.spec.name, unit.instance.key))
+
+    async def take(self) -> None:
+        """Run everything concurrently, each within its own deadline, and then the agent's own metrics."""
+        try:
+            await asyncio.gather(*(self._run(unit) for unit in self.units))
+            await self._add_own_metrics()
+        finally:
+            await asyncio.gather(*(unit.close() for unit in self.units))
+
+    @property
+    def gave_data(self) -> bool:
+        """Return whether any sampler but the agent's own gave data."""
+        return any(snapshot.samples for snapshot in self.store.snapshots() if snapshot.sampler != NAME)
+
+    async def _run(self, unit: Unit) -> None:
+        outcome = await self._run_once(unit)
+        if unit.spec.needs_two_runs and outcome.state in {State.OK, State.PARTIAL}:
+            await asyncio.sleep(BETWEEN_RUNS_SECONDS)
+            await self._run_once(unit)
+
+    async def _run_once(self, unit: Unit) -> Outcome:
+        try:
+            return await self.run_once(unit)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin's samples do to the rendering, the others go on
+            unit.state, unit.problems = State.FAILING, {"unexpected": f"{type(error).__name__}: {error}"}
+            return Outcome(unit.state, problems=unit.problems, unexpected=error)
+
+    async def _add_own_metrics(self) -> None:
+        agent, clock = self._agent, self._agent.clock
+        metrics = SelfMetrics(self, self.store, agent.events, agent.reload_state)
+        samples = tuple(await metrics.sample())
+        snapshot = Snapshot(NAME, "", samples, clock.monotonic_ns(), clock.unix_seconds())
+        self.store.publish(snapshot, Renderer().render(samples), NEVER_NS)

@@ -1,0 +1,1 @@
+"""Which processes are serving processes: matchers, roles, engines, endpoints, containers."""
