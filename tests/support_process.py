@@ -57,6 +57,25 @@ async def end(process: Process, number: int = signal.SIGTERM) -> int:
         raise
 
 
+@contextlib.asynccontextmanager
+async def hung_server() -> AsyncIterator[int]:
+    """Run a server that accepts and never answers; yield its port."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
 class AgentProcess:
     """An agent in a process of its own."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from support_process import agent, end, free_port, get, start_agent, wait_until_ready
+from support_process import agent, end, free_port, get, hung_server, start_agent, wait_until_ready
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -31,19 +31,17 @@ async def test_signal_ends_the_agent_within_two_seconds(number: int) -> None:
 
 
 async def test_signal_ends_the_agent_also_while_an_engine_hangs(tmp_path: Path) -> None:
-    server = await asyncio.start_server(lambda _reader, _writer: asyncio.sleep(60), "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
     config = tmp_path / "config.toml"
-    config.write_text(f'[[engines]]\nurl = "http://127.0.0.1:{port}/metrics"\n', encoding="utf-8")
-    running = await start_agent(f"--config={config}")
-    await wait_until_ready(f"{running.url}/-/healthy", running.process)
-    began = time.monotonic()
+    async with hung_server() as port:
+        config.write_text(f'[[engines]]\nurl = "http://127.0.0.1:{port}/metrics"\n', encoding="utf-8")
+        running = await start_agent(f"--config={config}")
+        await wait_until_ready(f"{running.url}/-/healthy", running.process)
+        began = time.monotonic()
 
-    status = await end(running.process)
+        status = await end(running.process)
 
     assert status == 0
     assert time.monotonic() - began < 2
-    server.close()
 
 
 async def test_reload_takes_a_valid_configuration_and_keeps_the_old_one_when_invalid(tmp_path: Path) -> None:
@@ -74,7 +72,6 @@ async def test_reload_takes_a_valid_configuration_and_keeps_the_old_one_when_inv
 
 
 async def test_hung_engine_delays_nothing_and_the_other_is_mapped(tmp_path: Path) -> None:
-    hung = await asyncio.start_server(lambda _reader, _writer: asyncio.sleep(60), "127.0.0.1", 0)
     page = (FIXTURES / "engines" / "vllm-0.32-after.prom").read_bytes()
 
     async def serve(_request: web.Request) -> web.Response:
@@ -87,19 +84,19 @@ async def test_hung_engine_delays_nothing_and_the_other_is_mapped(tmp_path: Path
     port = free_port()
     await web.TCPSite(runner, "127.0.0.1", port).start()
     config = tmp_path / "config.toml"
-    config.write_text(
-        "[agent]\ninterval_seconds = 1\n"
-        f'[[engines]]\nurl = "http://127.0.0.1:{hung.sockets[0].getsockname()[1]}/metrics"\ntarget = "hung"\n'
-        f'[[engines]]\nurl = "http://127.0.0.1:{port}/metrics"\ntarget = "fine"\n',
-        encoding="utf-8",
-    )
-    async with agent(f"--config={config}") as running:
-        first = (await running.samplers())["cpu"]["instances"][0]["runs"]
-        await asyncio.sleep(4)
-        second = (await running.samplers())["cpu"]["instances"][0]["runs"]
-        text = await running.page()
+    async with hung_server() as hung:
+        config.write_text(
+            "[agent]\ninterval_seconds = 1\n"
+            f'[[engines]]\nurl = "http://127.0.0.1:{hung}/metrics"\ntarget = "hung"\n'
+            f'[[engines]]\nurl = "http://127.0.0.1:{port}/metrics"\ntarget = "fine"\n',
+            encoding="utf-8",
+        )
+        async with agent(f"--config={config}") as running:
+            first = (await running.samplers())["cpu"]["instances"][0]["runs"]
+            await asyncio.sleep(4)
+            second = (await running.samplers())["cpu"]["instances"][0]["runs"]
+            text = await running.page()
     await runner.cleanup()
-    hung.close()
 
     assert second - first >= 3
     assert 'inferwatch_engine_up{target="hung",engine="unknown"} 0' in text
@@ -107,8 +104,13 @@ async def test_hung_engine_delays_nothing_and_the_other_is_mapped(tmp_path: Path
     assert 'inferwatch_engine_generation_tokens_total{target="fine",engine="vllm",model="tiny"} 10826' in text
 
 
-async def test_log_of_a_service_is_json_and_ends_with_its_reason() -> None:
-    running = await start_agent("--log.format=json")
-    await wait_until_ready(f"{running.url}/-/ready", running.process)
-    assert (await get(f"{running.url}/"))[0] == 200
-    assert await end(running.process) == 0
+async def test_log_of_a_service_is_json_and_tells_what_is_sampled(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with agent("--log.format=json", log=log) as running:
+        assert (await get(f"{running.url}/"))[0] == 200
+
+    lines = log_lines(log)
+    ready = next(line for line in lines if line["event"] == "agent ready")
+    assert ready["url"] == running.url
+    assert "cpu" in str(ready["sampling"])
+    assert lines[-1]["event"] == "agent stopping"
