@@ -165,7 +165,7 @@ class ParsedPage:
         series: Every series in page order with its last value on the page (a series that stands twice counts once);
             NaN and infinite values are not in it.
         types: Family name to the word of its TYPE line.
-        dropped: Number of samples left out, by reason (`not_finite`, `duplicate`, `sentinel`).
+        dropped: Number of samples left out, by reason (`not_finite`, `duplicate`).
     """
 
     series: Sequence[tuple[SeriesId, float]]

@@ -1,0 +1,35 @@
+"""Classic histograms from their lines; one that contradicts itself is no histogram."""
+
+import math
+from collections.abc import Mapping
+
+from inferwatch.model import HistogramValue
+
+
+def assemble(
+    buckets: Mapping[float, float], total: float | None, count: float | None, scale: float = 1.0
+) -> HistogramValue | None:
+    """Make a histogram, None when it is broken.
+
+    Args:
+        buckets: Upper bound to cumulative count, +Inf included, in any order.
+        total: Sum of the observations, when the page has it.
+        count: Number of observations, when the page has it.
+        scale: Factor for bounds and sum.
+
+    Returns:
+        The histogram; None without +Inf, with counts that fall or are negative, or whose number of observations is not
+        the count of +Inf.
+    """
+    if math.inf not in buckets or (count is not None and count != buckets[math.inf]):
+        return None
+    bounds = sorted(buckets)
+    counts = [buckets[bound] for bound in bounds]
+    if counts[0] < 0 or bounds[0] == -math.inf or counts != sorted(counts):
+        return None
+    finite = tuple(bounds[:-1]) if scale == 1.0 else tuple(_scaled(bound, scale) for bound in bounds[:-1])
+    return HistogramValue(finite, tuple(counts), None if total is None else total * scale)
+
+
+def _scaled(bound: float, scale: float) -> float:
+    return float(f"{bound * scale:.12g}")  # 3 ms are 0.003 s, not 0.0030000000000000001

@@ -1,0 +1,238 @@
+"""Pages in Prometheus text or OpenMetrics form to series and values, cheap when the same page comes again.
+
+prometheus_client's text parser takes 30 to 90 us a line. A scraped page repeats all but its numbers, so the bytes of a
+line before its value are kept with the series that the parser found for them; a line seen before costs a lookup
+and a `float()`. The parser reads every other line, and stays the oracle of the tests.
+
+A prefix is kept only when the parser, given the prefix and a number of ours, answers with that number and no timestamp:
+label values may hold `} `, ` # ` and blanks, so where a value begins is the parser's decision, not ours.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from inferwatch.errors import ParseError
+from inferwatch.model import ParsedPage, SeriesId
+from inferwatch.sources.page import Known, Page
+
+MAX_SERIES: Final = 60_000
+MAX_LINE_BYTES: Final = 64 << 10  # vLLM's longest is 1.3 KB; the parser's time grows with the square of a line's length
+QUOTED_BYTES: Final = 120
+LINES_PER_SERIES: Final = 4  # HELP, TYPE and UNIT beside the sample
+LINES_PER_CHECK: Final = 128  # lines new to the parser between two looks at the clock, about 10 ms
+PROBE: Final = 12345
+PROBE_TEXT: Final = f" {PROBE}"
+
+METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
+NUMBER: Final = rb"[-+0-9.eE]+|[-+]?(?i:inf|nan)"
+EXEMPLAR: Final = re.compile(
+    rb' # \{(?:[A-Za-z_][A-Za-z0-9_]*="(?:[^"\\]|\\.)*",?)*\} (?:' + NUMBER + rb")(?: [-+0-9.eE]+)?\Z"
+)
+
+
+def never() -> bool:
+    """Return that there is no deadline."""
+    return False
+
+
+class PageParser:
+    """Parser of one engine's pages; its `SeriesId` objects are the same from page to page, so identity can be a key.
+
+    Args:
+        max_series: A page with more is refused.
+        max_cached_lines: Most prefixes kept; lines beyond are parsed anew each time.
+    """
+
+    def __init__(self, *, max_series: int = MAX_SERIES, max_cached_lines: int = MAX_SERIES) -> None:
+        self._max_series = max_series
+        self._max_cached_lines = max_cached_lines
+        self._lines: dict[bytes, Known] = {}
+        self._comments: dict[bytes, tuple[tuple[str, str], ...]] = {}
+        self._series: dict[tuple[str, tuple[tuple[str, str], ...]], Known] = {}
+        self._pairs: dict[tuple[str, str], tuple[str, str]] = {}
+        self._page = 0
+        self._learned = 0
+
+    def parse(
+        self, body: bytes, content_type: str, *, complete: bool = False, expired: Callable[[], bool] = never
+    ) -> ParsedPage:
+        """Parse a page; all of it or nothing.
+
+        Args:
+            body: The page, not compressed.
+            content_type: Decides between text and OpenMetrics.
+            complete: Whether the length of the answer proved that nothing is missing, so that text without a final
+                newline may pass (the last number could otherwise have lost digits unnoticed).
+            expired: Asked now and then while new lines are parsed; what was learned is kept for the next page.
+
+        Raises:
+            ParseError: When a line is malformed, the page is incomplete, too large, or took too long.
+        """
+        openmetrics = "application/openmetrics-text" in content_type.lower()
+        lines = self._split(body, openmetrics=openmetrics, complete=complete)
+        self._page += 1
+        try:
+            return self._read(Page(self._page, expired, openmetrics=openmetrics), lines)
+        finally:
+            self._forget(len(lines))
+
+    def _split(self, body: bytes, *, openmetrics: bool, complete: bool) -> list[bytes]:
+        if not body.strip():
+            raise ParseError("the page is empty, metrics expected")
+        if body.count(b"\n") > self._max_series * LINES_PER_SERIES:
+            raise ParseError(f"the page has more than {self._max_series * LINES_PER_SERIES} lines, refused")
+        lines = body.split(b"\n")
+        unended = lines.pop()
+        if openmetrics:
+            last = unended or (lines.pop() if lines else b"")
+            if last.rstrip(b"\r") != b"# EOF":
+                raise ParseError("the OpenMetrics page does not end in `# EOF`: it is incomplete")
+        elif unended and not complete:
+            raise ParseError(f"the page's last line is not ended, it may be cut: {unended[-QUOTED_BYTES:]!r}")
+        elif unended:
+            lines.append(unended)
+        return lines
+
+    def _read(self, page: Page, lines: list[bytes]) -> ParsedPage:
+        # The only hot loop of the agent: a call per line would cost as much as all the rest of it.
+        lookup, isfinite, values, number, row = self._lines.get, math.isfinite, page.values, page.number, 0
+        for line in lines:
+            row += 1
+            prefix, _, text = line.rpartition(b" ")
+            known = lookup(prefix)
+            try:
+                value = float(text) if known is not None and b"_" not in text else None
+            except ValueError:
+                value = None
+            if known is None or value is None:
+                found = self._slow(page, line, row)
+                if found is None:
+                    continue
+                known, value = found
+            if known.page != number and isfinite(value):
+                known.page, known.position = number, len(values)
+                values.append((known.series, value))
+                if known.stem is not None:
+                    page.created.append(known)
+            else:
+                page.add_odd(known, value)
+        if len(values) > self._max_series:
+            raise ParseError(f"the page has more than {self._max_series} series, refused")
+        return page.finish()
+
+    def _slow(self, page: Page, line: bytes, row: int) -> tuple[Known, float] | None:
+        """Read a line that is not a known prefix and a number: None for a comment or an empty line."""
+        comment = self._comments.get(line)
+        if comment is not None:
+            page.types.update(comment)
+            return None
+        stripped = line.strip()
+        if not stripped:
+            return None
+        if stripped.startswith(b"#"):
+            self._comment(page, stripped, row)
+            return None
+        for prefix, value in _splits(stripped):
+            if (known := self._lines.get(prefix)) is not None:
+                return known, value
+        return self._learn(page, stripped, row)
+
+    def _comment(self, page: Page, line: bytes, row: int) -> None:
+        if page.openmetrics and line == b"# EOF":
+            raise ParseError(f"line {row}: there is something after `# EOF`")
+        words = line.split(None, 3)
+        types: tuple[tuple[str, str], ...] = ()
+        if words[:2] == [b"#", b"TYPE"]:
+            if len(words) < 4:  # noqa: PLR2004 - hash, TYPE, name, type
+                raise ParseError(f"line {row}: TYPE without name and type: {line[:QUOTED_BYTES]!r}")
+            types = ((_text(words[2]).strip('"'), _text(words[3]).strip()),)
+        page.types.update(types)
+        if len(self._comments) < self._max_cached_lines:
+            self._comments[line] = types
+
+    def _learn(self, page: Page, line: bytes, row: int) -> tuple[Known, float] | None:
+        if len(line) > MAX_LINE_BYTES:
+            raise ParseError(f"line {row} is longer than {MAX_LINE_BYTES} bytes: {line[:QUOTED_BYTES]!r}")
+        self._learned += 1
+        if self._learned % LINES_PER_CHECK == 0 and page.expired():
+            raise ParseError(f"the page has so many new lines that time ran out at line {row}; the next run goes on")
+        text = _text(line).strip()
+        if not text or text.startswith("#"):  # behind blanks that are blanks to str only
+            return None
+        for prefix, value in _splits(line):
+            probe = _text(prefix) + PROBE_TEXT
+            if (sample := _sample(probe)) is not None and sample[2] == PROBE and sample[3] is None:
+                known = self._intern(sample[0], sample[1])
+                if len(self._lines) < self._max_cached_lines:
+                    self._lines[prefix] = known
+                return known, value
+        sample = _sample(text)
+        if sample is None:
+            raise ParseError(f"line {row} is not a sample of the Prometheus text format: {line[:QUOTED_BYTES]!r}")
+        return self._intern(sample[0], sample[1]), sample[2]
+
+    def _intern(self, name: str, labels: Mapping[str, str]) -> Known:
+        key = (name, tuple(sorted(labels.items())))
+        known = self._series.get(key)
+        if known is None:
+            pairs = tuple(self._pairs.setdefault(pair, pair) for pair in labels.items())
+            known = self._series[key] = Known(SeriesId(name, pairs))
+        return known
+
+    def _forget(self, page_lines: int) -> None:
+        """Forget what was not on this page, once much of what is known is stale, so that churn does not fill memory."""
+        limit = min(self._max_cached_lines, 2 * page_lines + 1024)
+        if len(self._comments) >= limit:
+            self._comments.clear()
+        if max(len(self._lines), len(self._series)) < limit:
+            return
+        self._lines = {prefix: known for prefix, known in self._lines.items() if known.page == self._page}
+        self._series = {key: known for key, known in self._series.items() if known.page == self._page}
+        self._pairs = {pair: pair for known in self._series.values() for pair in known.series.labels}
+
+
+def _number(text: bytes) -> float | None:
+    """Read a number as the format means it: `float()` also takes `1_0`."""
+    try:
+        return None if b"_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _splits(line: bytes) -> Iterator[tuple[bytes, float]]:
+    """Return where the value of a line may begin: before the last word, the last but one, or an exemplar."""
+    head, _, last = line.rpartition(b" ")
+    value = _number(last)
+    if value is not None:
+        yield head, value
+        before, _, last_but_one = head.rpartition(b" ")
+        if (value := _number(last_but_one)) is not None:
+            yield before, value
+    if b" # " in line and (exemplar := EXEMPLAR.search(line)) is not None:
+        head, _, last = line[: exemplar.start()].rpartition(b" ")
+        if (value := _number(last)) is not None:
+            yield head, value
+
+
+def _sample(line: str) -> tuple[str, Mapping[str, str], float, object] | None:
+    """Return name, labels, value and timestamp of one line, None when the parser refuses it."""
+    if not line.startswith("{") and " " not in line and "\t" not in line and "}" not in line:
+        return None  # the parser takes `nan` for a series `na` with the value nan
+    try:
+        sample = next(iter(next(iter(text_string_to_metric_families(line + "\n"))).samples))
+    except (ValueError, IndexError, StopIteration):
+        return None
+    if not METRIC_NAME.match(sample.name) and not line.startswith("{"):
+        return None  # the parser takes `two words{a="b"} 1`
+    try:
+        return sample.name, sample.labels, float(sample.value), sample.timestamp
+    except OverflowError:  # an integer of more than 308 digits
+        return sample.name, sample.labels, math.inf, sample.timestamp
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
