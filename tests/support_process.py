@@ -137,12 +137,15 @@ class Prometheus:
 
 
 @contextlib.asynccontextmanager
-async def prometheus(directory: Path, target: str, interval: str = "1s") -> AsyncIterator[Prometheus]:
-    """Run a Prometheus that scrapes one target."""
+async def prometheus(directory: Path, target: str, interval: str = "1s", job: str = "") -> AsyncIterator[Prometheus]:
+    """Run a Prometheus that scrapes one target, with a `scrape_configs` entry for 127.0.0.1:10940 when given."""
+    job = (
+        job.replace("127.0.0.1:10940", target)
+        or f"- {{job_name: inferwatch, static_configs: [{{targets: ['{target}']}}]}}"
+    )
     config = directory / "prometheus.yml"
     config.write_text(
-        f"global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\n"
-        f"scrape_configs: [{{job_name: inferwatch, static_configs: [{{targets: ['{target}']}}]}}]\n",
+        f"global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\nscrape_configs:\n{job}\n",
         encoding="utf-8",
     )
     port = free_port()
