@@ -10,20 +10,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-# What the targets need from the distribution. `sh ci/ensure-debs` installs what is missing as root, or says how to.
+# What the targets need from the distribution. `.ci/ensure-debs` installs what is missing as root, or says how to.
 RUN_DEBS := python3-venv
-TEST_DEBS := $(RUN_DEBS) prometheus curl
+BPF_DEBS := clang llvm libbpf-dev libbpf1
+TEST_DEBS := $(RUN_DEBS) $(BPF_DEBS) prometheus curl iproute2
 
 .PHONY: help
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
 .PHONY: run
-run: $(VENV)/run.stamp ## Install what is missing and start the agent; ARGS="--config FILE" and the like are passed on
+run: $(VENV)/run.stamp $(VENV)/bpf.stamp ## Install what is missing and start the agent; ARGS="--config FILE" and the like are passed on
 	@exec $(BIN)/inferwatch run --log.format=console $(ARGS)
 
 .PHONY: test
-test: $(VENV)/dev.stamp test-debs ## Install what is missing and run the tests; ARGS="-k name" and the like are passed on
+test: $(VENV)/dev.stamp test-debs $(VENV)/bpf.stamp ## Install what is missing and run the tests; ARGS="-k name" and the like are passed on
 	@$(BIN)/pytest $(ARGS)
 
 .PHONY: check
@@ -32,6 +33,8 @@ check: $(VENV)/dev.stamp ## Format, lint, types, layers, generated files unchang
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@sh .ci/ensure-debs clang-format
+	$(MAKE) --no-print-directory -C bpf check-format
 	@sh .ci/check-generated $(BIN)
 
 .PHONY: generate
@@ -45,11 +48,11 @@ golden: $(VENV)/dev.stamp ## Write the golden files again; read the difference l
 	git diff --stat -- tests/golden
 
 .PHONY: bench
-bench: $(VENV)/dev.stamp bench-debs ## Measure the agent beside its peers and print a table (a few minutes; run it alone)
+bench: $(VENV)/dev.stamp bench-debs $(VENV)/bpf.stamp ## Measure the agent beside its peers and print a table (a few minutes; run it alone)
 	PYTHONPATH=tests $(BIN)/python -m bench.bench $(ARGS)
 
 .PHONY: test-engines
-test-engines: $(VENV)/dev.stamp ## Build real engines once and run the agent against them (15 minutes the first time)
+test-engines: $(VENV)/dev.stamp $(VENV)/bpf.stamp ## Build real engines once and run the agent against them (15 minutes the first time)
 	$(BIN)/pytest -s tests/engines_lab/lab_*.py $(ARGS)
 
 .PHONY: lock
@@ -61,7 +64,7 @@ lock: $(VENV)/dev.stamp ## Write the lock files again after a change of requirem
 
 .PHONY: clean
 clean: ## Remove what the targets made, .venv included
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist daemon/inferwatch/bpf_objects .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp says that .venv holds what a lock file names; the interpreter's version is part of it.
@@ -78,8 +81,12 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	touch $@
 
+# The programs are built where the package looks for them; a machine without a compiler does without.
+$(VENV)/bpf.stamp: $(wildcard bpf/*.c bpf/*.h) bpf/Makefile | $(VENV)/bin/python
+	@sh .ci/build-bpf $@
+
 .PHONY: test-debs bench-debs
 test-debs:
 	@sh .ci/ensure-debs $(TEST_DEBS)
 bench-debs:
-	@sh .ci/ensure-debs $(TEST_DEBS) prometheus-node-exporter
+	@sh .ci/ensure-debs $(TEST_DEBS) prometheus-node-exporter prometheus-process-exporter
