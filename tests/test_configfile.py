@@ -19,7 +19,7 @@ class CpuOptions(SamplerOptions):
 
 
 MODELS: dict[str, type[SamplerOptions]] = {"cpu": CpuOptions, "memory": SamplerOptions}
-ENGINE_OPTIONS = "bearer_token_file, interval_seconds, kind, target, timeout_seconds, tls, url"
+ENGINE_OPTIONS = "bearer_token_file, interval_seconds, kind, model, target, timeout_seconds, tls, url"
 SECRET = "hunter2"  # noqa: S105 - no secret; the tests look for it in messages
 
 

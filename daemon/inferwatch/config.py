@@ -114,6 +114,12 @@ class EngineConfig(Table):
         examples=["my-service"],
         description="Value of the label `target`; host and port of the URL when not set.",
     )
+    model: str | None = Field(
+        default=None,
+        max_length=256,
+        examples=["my-model"],
+        description="Value of the label `model` where the page names none, as llama.cpp's.",
+    )
     interval_seconds: Interval | None = Field(
         default=None, examples=[5.0], description="Time between two scrapes; the sampler's interval when not set."
     )

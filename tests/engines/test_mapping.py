@@ -482,3 +482,17 @@ def test_first_of_several_is_taken_where_the_rule_says_so() -> None:
 def test_llamacpp_has_no_model_label_until_something_else_tells_the_model() -> None:
     assert mapped("llamacpp-mid.prom").models == ("",)
     assert llamacpp.TABLE.model_labels == ()
+
+
+def test_configured_model_names_the_series_of_a_page_that_names_none() -> None:
+    page = PageParser().parse((ENGINES / "llamacpp-after.prom").read_bytes(), TEXT)
+
+    found = Mapper(llamacpp.TABLE, "t", model="llama").map(page)
+
+    assert found.models == ("llama",)
+
+
+def test_model_on_the_page_wins_over_the_configured_one() -> None:
+    page = PageParser().parse((ENGINES / "vllm-0.32-after.prom").read_bytes(), TEXT)
+
+    assert Mapper(VLLM, "t", model="configured").map(page).models == ("tiny",)

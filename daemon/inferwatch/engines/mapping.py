@@ -48,10 +48,14 @@ class Mapper:
         table: The engine's table.
         target: Value of the label `target`.
         label_value_limit: Most different models, and values of any other open label.
+        model: The model, for pages that name none.
     """
 
-    def __init__(self, table: EngineTable, target: str, *, label_value_limit: int = LABEL_VALUE_LIMIT) -> None:
+    def __init__(
+        self, table: EngineTable, target: str, *, label_value_limit: int = LABEL_VALUE_LIMIT, model: str = ""
+    ) -> None:
         self.table = table
+        self._model = model
         self._head = (target, table.name)
         self._limit = LabelLimit(label_value_limit)
         self._classifier = Classifier(table, self._limit)
@@ -64,7 +68,7 @@ class Mapper:
         self._page += 1
         touched, odd = self._gather(page)
         models = {group.labels[0] for group in touched} - {None}
-        building = Building(self._head, _only(models), page.types, self._ledger)
+        building = Building(self._head, _only(models) or self._model, page.types, self._ledger)
         building.dropped.update(page.dropped)
         building.dropped["label_limit"] += sum(plan.folded for plan in odd)
         groups: dict[int, list[Group]] = {}

@@ -132,7 +132,8 @@ class EngineSampler:
         if table is not None and (self._mapper is None or self._mapper.table is not table):
             limit = self._context.config.agent.label_value_limit
             self._name = table.name
-            self._mapper = Mapper(table, self._engine.target_name, label_value_limit=limit)
+            model = self._engine.model or ""
+            self._mapper = Mapper(table, self._engine.target_name, label_value_limit=limit, model=model)
             mapped = self._mapper.map(parsed)
         if self._mapper is None or mapped is None:
             names = ", ".join(dict.fromkeys(series.name for series, _ in parsed.series[:NAMES_SHOWN])) or "no series"
