@@ -108,7 +108,8 @@ def test_name_prints_the_page_also_on_a_terminal(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("cpuu", "did you mean cpu?"), ("zzz", "there are: cpu, "), ("", "there are: cpu, ")]
+    ("name", "hint"),
+    [("cpuu", "did you mean cpu?"), ("zzz", "there are: cgroup, cpu, "), ("", "there are: cgroup, cpu, ")],
 )
 def test_unknown_name_is_2_with_a_hint(capsys: pytest.CaptureFixture[str], name: str, hint: str) -> None:
     result = call(capsys, "list", name)

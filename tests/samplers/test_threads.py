@@ -7,7 +7,7 @@ import pytest
 
 from inferwatch.errors import NoData, SourceError
 from inferwatch.samplers import threads
-from inferwatch.samplers._thread_groups import Groups
+from inferwatch.samplers._support.thread_groups import Groups
 from inferwatch.samplers.threads import FALLBACK, RETRY_NS, SAMPLER, ThreadsOptions, ThreadsSampler
 from inferwatch.sources.task_totals import (
     NameTotals,

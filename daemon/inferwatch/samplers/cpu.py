@@ -7,7 +7,7 @@ from typing import Final
 
 from inferwatch.errors import ParseError, SourceError
 from inferwatch.model import Family, Kind, Sample
-from inferwatch.samplers._parts import Parts
+from inferwatch.samplers._support.parts import Parts
 from inferwatch.sources.hostfs import read_bytes
 from inferwatch.sources.monotonic import GroupTotals, WrappingTotals
 from inferwatch.sources.procfs.loadavg import parse_loadavg

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from inferwatch.model import Family, Kind, Sample
-from inferwatch.samplers._parts import Parts
+from inferwatch.samplers._support.parts import Parts
 from inferwatch.sources.hostfs import read_bytes
 from inferwatch.sources.procfs.meminfo import MemInfo, parse_meminfo
 from inferwatch.sources.procfs.vmstat import VmStat, parse_vmstat

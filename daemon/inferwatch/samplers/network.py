@@ -7,7 +7,7 @@ from typing import Final
 
 from inferwatch.errors import ParseError
 from inferwatch.model import Family, Kind, Sample
-from inferwatch.samplers._parts import Parts
+from inferwatch.samplers._support.parts import Parts
 from inferwatch.sources.hostfs import read_bytes
 from inferwatch.sources.procfs.fields import excerpt, unsigned
 from inferwatch.sources.procfs.snmp import parse_snmp

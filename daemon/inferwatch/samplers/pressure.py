@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from inferwatch.model import Family, Kind, Sample
-from inferwatch.samplers._parts import Parts
+from inferwatch.samplers._support.parts import Parts
 from inferwatch.sources.hostfs import HostFs, read_bytes
 from inferwatch.sources.procfs.pressure import parse_pressure
 from inferwatch.spec import Context, SamplerSpec

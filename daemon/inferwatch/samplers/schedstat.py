@@ -6,7 +6,7 @@ from typing import Final
 
 from inferwatch.errors import NoData, ParseError, SourceError
 from inferwatch.model import Family, Kind, Sample
-from inferwatch.samplers._parts import Parts
+from inferwatch.samplers._support.parts import Parts
 from inferwatch.sources.hostfs import HostFs, read_bytes
 from inferwatch.sources.monotonic import GroupTotals
 from inferwatch.sources.procfs.schedstat import CpuSchedstat, parse_schedstat

@@ -12,8 +12,8 @@ from pydantic import Field
 from inferwatch.config import SamplerOptions
 from inferwatch.errors import InferwatchError
 from inferwatch.model import Sample
-from inferwatch.samplers import _thread_families as families
-from inferwatch.samplers._thread_groups import OTHER, Counters, Groups, state_samples
+from inferwatch.samplers._support import thread_families as families
+from inferwatch.samplers._support.thread_groups import OTHER, Counters, Groups, state_samples
 from inferwatch.sources.bpf.tasks import TaskIterator
 from inferwatch.sources.task_totals import TaskTotals
 from inferwatch.sources.tasks_proc import TaskFiles

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from inferwatch.model import Sample
-from inferwatch.samplers import _thread_families as families
+from inferwatch.samplers._support import thread_families as families
 from inferwatch.sources.task_totals import ProcessTotals, TaskSums, ThreadStates
 from inferwatch.targets.model import ProcessId, Target, TargetTable
 

@@ -1,0 +1,77 @@
+"""Find out on which NUMA nodes processes really run: where each thread was when its CPU time had risen."""
+
+import os
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Final
+
+from inferwatch.errors import NoData, SourceError
+from inferwatch.samplers._support.troubles import Troubles
+from inferwatch.sources.hostfs import ABSENT_ERRNOS, DENIED_ERRNOS, HostFs, read_bytes
+from inferwatch.sources.procfs.thread_cpu import ThreadCpu, parse_thread_cpu
+from inferwatch.sources.sysfs.node import NodeTopology
+from inferwatch.targets.model import ProcessId
+
+LEAST_SHARE: Final = 0.05  # of the CPU time: a thread that strays to another node for a moment is not on it
+
+Thread = tuple[int, int]  # id and start time: an id alone is used again
+
+
+class NumaCpu:
+    """Keeps the CPU time that each thread had, to see which have run since.
+
+    Args:
+        hostfs: The host's file systems.
+        most_threads: Of one process; of a larger one, a part is looked at.
+    """
+
+    def __init__(self, hostfs: HostFs, most_threads: int) -> None:
+        self._hostfs = hostfs
+        self._most_threads = most_threads
+        self._user_hz = os.sysconf("SC_CLK_TCK")
+        self._seconds: dict[ProcessId, dict[Thread, float]] = {}
+
+    def keep_only(self, processes: Collection[ProcessId]) -> None:
+        """Forget all other processes."""
+        for process in self._seconds.keys() - set(processes):
+            del self._seconds[process]
+
+    def read(self, process: ProcessId, topology: NodeTopology, troubles: Troubles) -> Mapping[int, float]:
+        """Return the CPU seconds by node since the last call; empty the first time, and when no thread ran."""
+        known = self._seconds.get(process)
+        now: dict[Thread, float] = {}
+        nodes: dict[int, float] = {}
+        for tid in troubles.attempt(partial(self._threads, process)) or ():
+            thread = troubles.attempt(partial(self._thread, process, tid))
+            if thread is None:
+                continue
+            key = (tid, thread.start_ticks)
+            now[key] = thread.seconds
+            node = topology.nodes[0] if len(topology.nodes) == 1 else topology.node_of_cpu.get(thread.cpu)
+            # a thread that is new to a known process used all its time since the last call
+            spent = 0.0 if known is None else thread.seconds - known.get(key, 0.0)
+            if node is not None and spent > 0:
+                nodes[node] = nodes.get(node, 0.0) + spent
+        self._seconds[process] = now
+        return nodes
+
+    def _thread(self, process: ProcessId, tid: int) -> ThreadCpu:
+        path = self._hostfs.proc(str(process.pid), "task", str(tid), "stat")
+        return parse_thread_cpu(read_bytes(path), self._user_hz)
+
+    def _threads(self, process: ProcessId) -> Collection[int]:
+        """Return the lowest thread ids, which are the oldest and so the same ones each time."""
+        path = self._hostfs.proc(str(process.pid), "task")
+        try:
+            return sorted(int(entry.name) for entry in path.iterdir() if entry.name.isdigit())[: self._most_threads]
+        except OSError as error:
+            if error.errno in ABSENT_ERRNOS:
+                raise NoData(f"{path}: {error.strerror}") from error
+            reason = "permission_denied" if error.errno in DENIED_ERRNOS else "io"
+            raise SourceError(f"{path}: {error.strerror or error}", reason=reason) from error
+
+
+def nodes_run_on(seconds: Mapping[int, float]) -> frozenset[int]:
+    """Return the nodes that have a share worth the name of CPU times by node."""
+    least = LEAST_SHARE * sum(seconds.values())
+    return frozenset(node for node, share in seconds.items() if share > 0 and share >= least)
