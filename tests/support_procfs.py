@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from inferwatch.config_targets import DiscoveryConfig, TargetConfig
 from inferwatch.sources.hostfs import HostFs
 from inferwatch.targets.model import Target, TargetTable
-from inferwatch.targets.options import DiscoveryConfig, TargetConfig
 from inferwatch.targets.tracker import TargetTracker
 from support import FakeClock
 
@@ -71,6 +71,7 @@ class FakeProc:
         arguments = cmdline if isinstance(cmdline, bytes) else "".join(f"{word}\0" for word in cmdline).encode()
         name = comm or arguments.split(b"\0")[0].decode("utf-8", "replace").rpartition("/")[2][:15]
         (home / "cmdline").write_bytes(arguments)
+        (home / "comm").write_text(f"{name}\n")
         zeros = "0 " * 12
         (home / "stat").write_text(f"{pid} ({name}) {state} {ppid} 1 1 0 -1 4194304 {zeros}{start} 0 0\n")
         pids = " ".join(str(number) for number in (pid, *nspid))

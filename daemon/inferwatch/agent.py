@@ -4,10 +4,11 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from inferwatch import __version__
-from inferwatch.config import SamplerOptions
+from inferwatch.config import Config, EngineConfig, SamplerOptions
 from inferwatch.configfile import LoadedConfig
 from inferwatch.errors import ConfigError
 from inferwatch.logs import configure, get_logger
@@ -21,6 +22,9 @@ from inferwatch.runtime.unit import State, Unit
 from inferwatch.samplers import Discovery
 from inferwatch.sources.hostfs import HostFs
 from inferwatch.spec import Clock, Context, Instance, SamplerSpec
+from inferwatch.targets.model import TargetTable
+from inferwatch.targets.probe import EngineProbe
+from inferwatch.targets.tracker import TargetTracker
 from inferwatch.web.app import WebServer
 
 TIMEOUT_SHARE: Final = 0.8  # of the interval: a run is over before the next one is due
@@ -51,6 +55,10 @@ class Agent:
         self.events = EventRing(loaded.config.agent.event_limit)
         self.store = Store(self.clock.monotonic_ns)
         self.scheduler = Scheduler(self.store, self.events, self.clock)
+        self.targets = self._tracker(loaded.config)
+        self._found: tuple[EngineConfig, ...] = ()
+        self._finding_fails = False
+        self._probe = EngineProbe(self.clock, timeout_seconds=loaded.config.discovery.probe_timeout_seconds)
         self.reload_state = ReloadState(successful=True, success_unix_seconds=self.clock.unix_seconds())
         self._read_config = read_config
         self._pool = BlockingPool()
@@ -75,6 +83,7 @@ class Agent:
         except TimeoutError:
             pending = [unit.label for unit in self.scheduler.units if unit.state is State.PENDING]
             self._log.warning("first round not finished", waiting_for=pending)
+        await self._follow_engines()
         # the agent's own page part was made while the others were still running
         await asyncio.gather(*(self.scheduler.run_once(u) for u in self.scheduler.units if u.spec is self._self_spec))
 
@@ -95,6 +104,7 @@ class Agent:
         url = await web.start(self.loaded.config.web.listen_address)
         try:
             started = asyncio.create_task(self.start())
+            finding = asyncio.create_task(self._keep_finding_engines(started))
             stopped = asyncio.create_task(self._stop.wait())
             await asyncio.wait({started, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if started.done():
@@ -105,6 +115,7 @@ class Agent:
                 announce(self, url)
                 await stopped
             started.cancel()
+            finding.cancel()
         finally:
             self._log.info("agent stopping")
             await asyncio.gather(self.close(), web.close())
@@ -114,8 +125,46 @@ class Agent:
         await self.scheduler.close()
         self._pool.close()
 
+    async def find_engines(self) -> bool:
+        """Look for metrics pages of the targets and scrape what is found; return whether that changed anything."""
+        config = self.loaded.config
+        table = self.targets.current() if config.discovery.engines == "on" else TargetTable()
+        found = await self._probe.discover(table, config.engines, self.targets.own_addresses)
+        engines = tuple(engine.config() for engine in found.engines)
+        if engines == self._found:
+            return False
+        self._found = engines
+        return True
+
+    async def _keep_finding_engines(self, started: asyncio.Task[None]) -> None:
+        """Look for engines again and again; those that are known cost nothing."""
+        await asyncio.wait({started})
+        while True:
+            await asyncio.sleep(self.loaded.config.agent.interval_seconds)
+            await self._follow_engines()
+
+    async def _follow_engines(self) -> None:
+        """Scrape the engines that are there now and no others."""
+        async with self._reloading:
+            try:
+                if await self.find_engines():
+                    await self.scheduler.replace(self.units(self.loaded))
+            except Exception as error:  # noqa: BLE001 - what an engine answers must not end the search for others
+                if not self._finding_fails:
+                    self._log.warning("search for engines failing", error=repr(error), exc_info=error)
+                self._finding_fails = True
+            else:
+                if self._finding_fails:
+                    self._log.info("search for engines recovered")
+                self._finding_fails = False
+
+    def _tracker(self, config: Config) -> TargetTracker:
+        return TargetTracker(_hostfs(config), config.targets, self.clock, config.discovery)
+
     def units(self, loaded: LoadedConfig) -> list[Unit]:
-        """Return the units that a configuration asks for."""
+        """Return the units that a configuration asks for, those of the engines that were found included."""
+        engines = (*loaded.config.engines, *self._found)
+        loaded = replace(loaded, config=loaded.config.model_copy(update={"engines": engines}))
         wanted = [
             self._unit(loaded, spec, instance, loaded.options[name])
             for name, spec in self.discovery.specs.items()
@@ -135,13 +184,14 @@ class Agent:
             config=config,
             options=options,
             paths=paths,
-            hostfs=HostFs(paths.procfs, paths.sysfs, paths.rootfs),
+            hostfs=_hostfs(config),
             clock=self.clock,
             run_blocking=lane,
             emit=self.events.put,
             interval_seconds=interval,
             timeout_seconds=timeout,
             instance=instance.key,
+            targets=self.targets,
         )
         return Unit(spec, instance, context, lane)
 
@@ -166,6 +216,8 @@ class Agent:
                 return error.problems
             if loaded.config.web != self.loaded.config.web:
                 self._log.warning("a change of [web] takes effect after a restart")
+            if _targets_of(loaded.config) != _targets_of(self.loaded.config):
+                self.targets = self._tracker(loaded.config)
             self.loaded = loaded
             configure(loaded.config.agent.log_level, loaded.config.agent.log_format)
             self._log = get_logger()
@@ -185,3 +237,13 @@ class Agent:
     def version(self) -> str:
         """Return the agent's version."""
         return __version__
+
+
+def _hostfs(config: Config) -> HostFs:
+    paths = config.agent.paths
+    return HostFs(paths.procfs, paths.sysfs, paths.rootfs)
+
+
+def _targets_of(config: Config) -> tuple[object, ...]:
+    """Return the part of a configuration that the tracker of targets stands for."""
+    return config.targets, config.discovery, config.agent.paths

@@ -1,21 +1,15 @@
 """The configuration's models: every option with its default, its unit in the name and one sentence."""
 
-import re
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
+from pydantic import Field, StrictBool, field_validator, model_validator
+
+from inferwatch.config_table import LABEL_VALUE, Interval, Table
+from inferwatch.config_targets import DiscoveryConfig, TargetConfig
 
 DEFAULT_PORT: Final = 10940
-Interval = Annotated[float, Field(ge=0.1, le=86_400, strict=True)]  # strict: true is no number
-LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}\Z")
-
-
-class Table(BaseModel):
-    """Base of all tables: unknown keys are errors, values can't be changed afterwards."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class SamplerOptions(Table):
@@ -175,6 +169,11 @@ class Config(Table):
     agent: AgentConfig = Field(default_factory=AgentConfig, description="Options of the agent itself.")
     web: WebConfig = Field(default_factory=WebConfig, description="Options of the web server.")
     engines: tuple[EngineConfig, ...] = Field(default=(), description="Metrics pages of serving engines.")
+
+    targets: tuple[TargetConfig, ...] = Field(default=(), description="Rules by which processes are targets.")
+    discovery: DiscoveryConfig = Field(
+        default_factory=DiscoveryConfig, description="What the agent finds by itself among the processes."
+    )
 
     @model_validator(mode="after")
     def _distinct_targets(self) -> "Config":

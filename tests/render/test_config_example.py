@@ -9,7 +9,8 @@ from typing import Literal
 import pytest
 from pydantic import Field
 
-from inferwatch.config import Config, SamplerOptions, Table
+from inferwatch.config import Config, SamplerOptions
+from inferwatch.config_table import Table
 from inferwatch.configfile import load
 from inferwatch.render.config_example import config_example
 from inferwatch.render.options import section_of, toml_value

@@ -12,6 +12,7 @@ from inferwatch.runtime.selfmetrics import NAME, SelfMetrics
 from inferwatch.runtime.store import Store
 from inferwatch.runtime.unit import Outcome, State, Unit
 
+TARGETS: Final = "targets"
 BETWEEN_RUNS_SECONDS: Final = 1.0
 NEVER_NS: Final = 1  # later than the round's store ever sees
 
@@ -37,9 +38,17 @@ class Round(Scheduler):
         return sorted(self._roster, key=lambda unit: (unit.spec.name, unit.instance.key))
 
     async def take(self) -> None:
-        """Run everything concurrently, each within its own deadline, and then the agent's own metrics."""
+        """Run everything concurrently, each within its own deadline, and then the agent's own metrics.
+
+        The targets come first: the others are about them, and engines are found through them.
+        """
         try:
-            await asyncio.gather(*(self._run(unit) for unit in self.units))
+            first = [unit for unit in self._roster if unit.spec.name == TARGETS]
+            await asyncio.gather(*(self._run(unit) for unit in first))
+            await self._agent.find_engines()
+            rest = [unit for unit in self._agent.units(self._agent.loaded) if unit.spec.name not in {NAME, TARGETS}]
+            self._roster = [*first, *rest]
+            await asyncio.gather(*(self._run(unit) for unit in rest))
             await self._add_own_metrics()
         finally:
             await asyncio.gather(*(unit.close() for unit in self.units))

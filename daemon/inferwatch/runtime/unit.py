@@ -92,6 +92,7 @@ class Unit:
             and self.instance == other.instance
             and self.context.options == other.context.options
             and self.context.paths == other.context.paths
+            and self.context.targets is other.context.targets
             and self.context.config.agent == other.context.config.agent
             and self.context.interval_seconds == other.context.interval_seconds
             and self.context.timeout_seconds == other.context.timeout_seconds

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from inferwatch.model import Sample
+from inferwatch.model import Family, Sample
 from inferwatch.samplers._support import thread_families as families
 from inferwatch.sources.task_totals import ProcessTotals, TaskSums, ThreadStates
 from inferwatch.targets.model import ProcessId, Target, TargetTable
@@ -51,7 +51,7 @@ class Counters:
         yield from self._one(families.THREAD_SWITCHES, "voluntary_switches", *labels, "voluntary")
         yield from self._one(families.THREAD_SWITCHES, "involuntary_switches", *labels, "involuntary")
 
-    def _one(self, family: families.Family, name: str, *labels: str) -> Iterator[Sample]:
+    def _one(self, family: Family, name: str, *labels: str) -> Iterator[Sample]:
         value = self.values[name]
         if value is not None:
             yield family(value, *labels)

@@ -1,0 +1,238 @@
+"""All processes of the host, at the price of a directory listing: only some are read in a round.
+
+New ones are read, and those that may just be becoming something else: the young (fork, exec, a title), and the
+targets'. The others are read in turn, each once a minute.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from inferwatch.errors import NoData, ParseError, SourceError
+from inferwatch.sources.procfs.cmdline import parse_cmdline
+from inferwatch.sources.procfs.pid_stat import PidStat, parse_pid_stat
+from inferwatch.targets.model import ProcessId
+from inferwatch.targets.reader import DENIED, ProcReader
+from inferwatch.targets.rules import Match, Matcher, Ports, Process
+from inferwatch.targets.text import clean
+
+STAT_BYTES: Final = 4096
+CMDLINE_BYTES: Final = 64 << 10
+UPTIME_BYTES: Final = 64
+COMM_BYTES: Final = 256
+COMM_LIMIT: Final = 64  # a kernel thread's name may be this long
+PROCESS_LIMIT: Final = 100_000
+YOUNG_SECONDS: Final = 60.0
+ROTATION_NS: Final = 50_000_000_000  # and one interval until it is noticed
+NEVER: Final = 1 << 63
+DEAD_STATES: Final = frozenset("ZXx")
+SPREAD: Final = 2_654_435_761  # Knuth's: neighbouring pids are read in different rounds
+SPREAD_RANGE: Final = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a target is known by as long as it lives; one of the three is set.
+
+    Args:
+        rule: Name of the user's rule: all its processes are one target.
+        root: The process that it began with.
+        siblings: Engine and parent of processes that have no process of the engine above them.
+    """
+
+    rule: str = ""
+    root: ProcessId | None = None
+    siblings: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """How a process came to a target that it does not match itself: by a parent."""
+
+    key: Key
+    ppid: int
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """What is remembered of a process.
+
+    Args:
+        pid: Its pid.
+        inode: Of its directory in procfs.
+        id: Its identity, None when its stat can't be read.
+        ppid: Its parent's pid.
+        comm: Name of its main thread.
+        alive: Whether it is a process of user space that has not ended.
+        young: Whether it began less than a minute ago.
+        denied: What of it could not be read.
+        match: What it is by itself.
+        fingerprint: Of its name and command line.
+        next_read_ns: When it is to be read again.
+        is_target: Whether it belonged to a target in the last round.
+        joined: How it came to the target that it is in, None when by itself or in none.
+    """
+
+    pid: int
+    inode: int
+    id: ProcessId | None = None
+    ppid: int = 0
+    comm: str = ""
+    alive: bool = False
+    young: bool = False
+    denied: set[str] = field(default_factory=set)
+    match: Match | None = None
+    fingerprint: int | None = None
+    next_read_ns: int = 0
+    is_target: bool = False
+    joined: Joined | None = None
+
+
+class Processes:
+    """The processes of a procfs.
+
+    Args:
+        reader: Reads it.
+        matcher: Says what a process is.
+        ports: Tells what a process listens on, for the matcher.
+        ticks: Clock ticks a second of its start times.
+    """
+
+    def __init__(self, reader: ProcReader, matcher: Matcher, ports: Ports, ticks: int) -> None:
+        self._reader = reader
+        self._matcher = matcher
+        self._ports = ports
+        self._ticks = ticks
+        self._records: dict[int, Record] = {}
+        self._young_after = 0.0
+        self.left_out = 0
+
+    def get(self, pid: int) -> Record | None:
+        """Return what is remembered of a process that is alive."""
+        record = self._records.get(pid)
+        return record if record is not None and record.alive else None
+
+    def __iter__(self) -> Iterator[Record]:
+        """Return all processes that are alive, in no particular order."""
+        return (record for record in self._records.values() if record.alive)
+
+    @property
+    def denied(self) -> int:
+        """Return the number of processes of which something could not be read."""
+        return sum(1 for record in self._records.values() if record.denied)
+
+    def refresh(self, now_ns: int) -> None:
+        """Bring the records up to date.
+
+        Raises:
+            NoData: There is no procfs.
+            SourceError: It can't be listed.
+        """
+        listing = self._reader.listing()
+        self._young_after = self._uptime() - YOUNG_SECONDS
+        own = self._reader.own_pid()
+        for pid in self._records.keys() - listing.keys():
+            del self._records[pid]
+        self.left_out = 0
+        for pid, inode in listing.items():
+            record = self._records.get(pid)
+            if record is not None and record.inode != inode:
+                record = None
+            if record is None:
+                if pid not in self._records and len(self._records) >= PROCESS_LIMIT:
+                    self.left_out += 1
+                    continue
+                record = self._records[pid] = Record(pid, inode)
+            elif not (record.is_target or record.young or record.next_read_ns <= now_ns):
+                continue
+            if pid != own:  # the agent is no target of its own, whatever its command line mentions
+                self._read(record, now_ns)
+
+    def _read(self, record: Record, now_ns: int) -> None:
+        wait = ROTATION_NS
+        if record.next_read_ns == 0:  # so that what was found in one round is not due in one
+            wait = wait * (record.pid * SPREAD % SPREAD_RANGE) // SPREAD_RANGE
+        record.next_read_ns = now_ns + max(wait, 1)
+        if record.id is not None and not record.is_target and self._is_unchanged(record, record.id):
+            return
+        try:
+            stat = parse_pid_stat(self._reader.read(record.pid, "stat", STAT_BYTES))
+        except (NoData, ParseError):
+            record.alive = False
+            return
+        except SourceError as error:
+            record.alive = False
+            record.denied.add(error.reason)
+            return
+        self._take(record, stat)
+        if record.alive:
+            self._classify(record)
+
+    def _is_unchanged(self, record: Record, identity: ProcessId) -> bool:
+        """Return whether a process runs what it ran: name and command line cost half of what a whole reading does.
+
+        For its stat the kernel adds up all its threads (do_task_stat() in fs/proc/array.c).
+        """
+        if record.denied or not record.alive or self._matcher.changes:
+            return False
+        try:
+            comm = self._reader.read(record.pid, "comm", COMM_BYTES).removesuffix(b"\n")
+            data = self._reader.read(record.pid, "cmdline", CMDLINE_BYTES)
+        except (NoData, SourceError):
+            return False
+        record.young = self._is_young(identity)
+        return record.fingerprint == _fingerprint(_comm(comm), data)
+
+    def _is_young(self, identity: ProcessId) -> bool:
+        return identity.start_ticks / self._ticks > self._young_after
+
+    def _take(self, record: Record, stat: PidStat) -> None:
+        identity = ProcessId(record.pid, stat.start_ticks)
+        if record.id != identity:
+            record.match, record.fingerprint, record.is_target, record.joined = None, None, False, None
+            record.denied.clear()
+        record.id = identity
+        record.denied.discard(DENIED)
+        record.ppid = stat.ppid
+        record.comm = _comm(stat.comm)
+        record.alive = not stat.kernel_thread and stat.state not in DEAD_STATES
+        record.young = self._is_young(identity)
+        if stat.kernel_thread and not record.young:
+            record.next_read_ns = NEVER
+
+    def _classify(self, record: Record) -> None:
+        try:
+            data = self._reader.read(record.pid, "cmdline", CMDLINE_BYTES)
+        except NoData:
+            record.alive = False
+            return
+        except SourceError as error:
+            if error.reason == DENIED:
+                record.denied.add("cmdline")
+            data = b""
+        if not data and record.fingerprint is not None:
+            return  # it is ending: its memory goes some time before it does, and it still is the parent of its children
+        fingerprint = _fingerprint(record.comm, data)
+        if fingerprint == record.fingerprint and not self._matcher.changes:
+            return
+        record.fingerprint = fingerprint
+        arguments = parse_cmdline(data, CMDLINE_BYTES).arguments
+        process = Process(self._reader, self._ports, record.pid, record.comm, arguments)
+        record.match = self._matcher.match(process)
+        record.denied.discard("rule")
+        if process.denied:
+            record.denied.add("rule")
+
+    def _uptime(self) -> float:
+        try:
+            return float(self._reader.read("", "uptime", UPTIME_BYTES).split()[0])
+        except (NoData, SourceError, ValueError, IndexError):
+            return float("-inf")  # then all are taken for young: it costs time, but nothing is missed
+
+
+def _comm(data: bytes) -> str:
+    return clean(data.decode("utf-8", "replace"), COMM_LIMIT)
+
+
+def _fingerprint(comm: str, cmdline: bytes) -> int:
+    return hash((comm, cmdline))

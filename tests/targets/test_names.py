@@ -1,0 +1,57 @@
+from inferwatch.targets.names import Named, assign_names
+
+
+def vllm(started: int, port: int | None = None, place: str = "") -> Named:
+    return Named("vllm", "", (started, started), port, port is not None, place)
+
+
+def names(*targets: Named) -> list[str]:
+    assign_names(targets)
+    return [target.name for target in targets]
+
+
+def test_port_engine_and_the_users_name() -> None:
+    assert names(vllm(1, 8000), vllm(2), Named("vllm", "mine", port=9)) == ["vllm-8000", "vllm", "mine"]
+
+
+def test_those_that_do_not_listen_are_numbered_by_age() -> None:
+    assert names(vllm(3), vllm(1), vllm(2)) == ["vllm-3", "vllm", "vllm-2"]
+
+
+def test_numbers_stay_when_an_older_one_ends() -> None:
+    first, second = vllm(1), vllm(2)
+    names(first, second)
+
+    assert names(second) == ["vllm-2"]
+
+
+def test_one_port_in_several_namespaces_is_told_apart_by_the_container() -> None:
+    assert names(vllm(1, 80), vllm(2, 80, "c0ffee"), vllm(3, 80, "f00")) == ["vllm-80", "vllm-80-c0ffee", "vllm-80-f00"]
+
+
+def test_a_name_does_not_change_when_an_older_target_is_found_later() -> None:
+    young = vllm(5, 80, "c0ffee")
+    names(young)
+
+    assert names(vllm(1, 80), young) == ["vllm-80-2", "vllm-80"]
+
+
+def test_who_listens_takes_the_name_from_what_is_left_of_the_old_server() -> None:
+    old = vllm(1, 8000)
+    names(old)
+    old.listening = False
+
+    assert names(old) == ["vllm-8000"]
+    assert names(old, vllm(9, 8000)) == ["vllm", "vllm-8000"]
+
+
+def test_a_built_in_name_never_takes_a_users() -> None:
+    assert names(vllm(1), Named("custom", "vllm", (5, 5))) == ["vllm-2", "vllm"]
+
+
+def test_name_follows_once_it_listens() -> None:
+    target = vllm(1)
+    names(target)
+    target.port, target.listening = 8000, True
+
+    assert names(target) == ["vllm-8000"]
