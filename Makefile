@@ -13,7 +13,7 @@ ARGS ?=
 # What the targets need from the distribution. `.ci/ensure-debs` installs what is missing as root, or says how to.
 RUN_DEBS := python3-venv
 BPF_DEBS := clang llvm libbpf-dev libbpf1
-TEST_DEBS := $(RUN_DEBS) $(BPF_DEBS) prometheus curl iproute2
+TEST_DEBS := $(RUN_DEBS) $(BPF_DEBS) clang-format prometheus curl iproute2
 
 .PHONY: help
 help: ## List the targets
@@ -24,7 +24,7 @@ run: $(VENV)/run.stamp $(VENV)/bpf.stamp ## Install what is missing and start th
 	@exec $(BIN)/inferwatch run --log.format=console $(ARGS)
 
 .PHONY: test
-test: $(VENV)/dev.stamp test-debs $(VENV)/bpf.stamp ## Install what is missing and run the tests; ARGS="-k name" and the like are passed on
+test: test-debs $(VENV)/dev.stamp $(VENV)/bpf.stamp ## Install what is missing and run the tests; ARGS="-k name" and the like are passed on
 	@$(BIN)/pytest $(ARGS)
 
 .PHONY: check
@@ -48,7 +48,7 @@ golden: $(VENV)/dev.stamp ## Write the golden files again; read the difference l
 	git diff --stat -- tests/golden
 
 .PHONY: bench
-bench: $(VENV)/dev.stamp bench-debs $(VENV)/bpf.stamp ## Measure the agent beside its peers and print a table (a few minutes; run it alone)
+bench: bench-debs $(VENV)/dev.stamp $(VENV)/bpf.stamp ## Measure the agent beside its peers and print a table (a few minutes; run it alone)
 	PYTHONPATH=tests $(BIN)/python -m bench.bench $(ARGS)
 
 .PHONY: test-engines
@@ -69,6 +69,8 @@ clean: ## Remove what the targets made, .venv included
 
 # A stamp says that .venv holds what a lock file names; the interpreter's version is part of it.
 $(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=/path/to/python3.12 ..." >&2; exit 2; }
 	@sh .ci/ensure-debs $(RUN_DEBS)
 	$(PYTHON) -m venv $(VENV)
 

@@ -90,12 +90,14 @@ class FakeProc:
         for number, inode in enumerate([*sockets], start=3):
             link(home / f"fd/{number}", f"socket:[{inode}]")
         link(home / "fd/0", "/dev/null")
-        self._rows[pid] = others + "".join(sockets.values()), six
+        rows = others + "".join(sockets.values()), six
+        unchanged = rows == self._rows.get(pid, ("", ""))
+        self._rows[pid] = rows
         # all processes of a namespace see the same tables
         space = [other for other, name in self._namespaces.items() if name == self._namespaces[pid]]
         for name, part in (("tcp", 0), ("tcp6", 1)):
             table = HEAD + "".join(self._rows[other][part] for other in space if other in self._rows)
-            for other in space:
+            for other in [pid] if unchanged else space:
                 (self.proc / f"{other}/net/{name}").write_text(table)
 
     def addresses(self, pid: int, *four: str) -> None:

@@ -23,6 +23,7 @@ from inferwatch.samplers import Discovery
 from inferwatch.sources.hostfs import HostFs
 from inferwatch.spec import Clock, Context, Instance, SamplerSpec
 from inferwatch.targets.model import TargetTable
+from inferwatch.targets.probe import Discovery as EnginesFound
 from inferwatch.targets.probe import EngineProbe
 from inferwatch.targets.tracker import TargetTracker
 from inferwatch.web.app import WebServer
@@ -57,6 +58,7 @@ class Agent:
         self.scheduler = Scheduler(self.store, self.events, self.clock)
         self.targets = self._tracker(loaded.config)
         self._found: tuple[EngineConfig, ...] = ()
+        self.engines_found = EnginesFound((), {})
         self._finding_fails = False
         self._probe = EngineProbe(self.clock, timeout_seconds=loaded.config.discovery.probe_timeout_seconds)
         self.reload_state = ReloadState(successful=True, success_unix_seconds=self.clock.unix_seconds())
@@ -79,11 +81,12 @@ class Agent:
         await self.scheduler.replace(self.units(self.loaded))
         try:
             async with asyncio.timeout(FIRST_ROUND_LIMIT_SECONDS):
-                await self.scheduler.first_round_done.wait()
+                await self.scheduler.settled.wait()
+                await self._follow_engines()
+                await self.scheduler.settled.wait()
         except TimeoutError:
             pending = [unit.label for unit in self.scheduler.units if unit.state is State.PENDING]
             self._log.warning("first round not finished", waiting_for=pending)
-        await self._follow_engines()
         # the agent's own page part was made while the others were still running
         await asyncio.gather(*(self.scheduler.run_once(u) for u in self.scheduler.units if u.spec is self._self_spec))
 
@@ -129,8 +132,8 @@ class Agent:
         """Look for metrics pages of the targets and scrape what is found; return whether that changed anything."""
         config = self.loaded.config
         table = self.targets.current() if config.discovery.engines == "on" else TargetTable()
-        found = await self._probe.discover(table, config.engines, self.targets.own_addresses)
-        engines = tuple(engine.config() for engine in found.engines)
+        self.engines_found = await self._probe.discover(table, config.engines, self.targets.own_addresses)
+        engines = tuple(engine.config() for engine in self.engines_found.engines)
         if engines == self._found:
             return False
         self._found = engines

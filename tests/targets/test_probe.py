@@ -84,7 +84,7 @@ async def test_a_page_is_found_with_engine_and_model(server: Server) -> None:
     assert (found.target, found.url, found.engine, found.model) == (
         "vllm-1", f"{server.url}/metrics", "vllm", "served/model",
     )  # fmt: skip
-    assert found.config() == EngineConfig(url=found.url, kind="vllm", target="vllm-1")
+    assert found.config() == EngineConfig(url=found.url, kind="vllm", target="vllm-1", model="served/model")
 
 
 async def test_the_page_tells_the_engine_not_the_port_or_the_process(server: Server) -> None:

@@ -92,21 +92,24 @@ async def test_one_that_ended_is_gone_and_one_started_again_has_its_name(tmp_pat
     assert first.main != second.main
 
 
-# What an agent without privileges sees; run by nobody, in a process of its own.
+# What an agent in other circumstances sees: another user's, or another namespace's; in a process of its own.
 LOOK = """
-import json
+import json, sys
 from pathlib import Path
 from inferwatch.sources.hostfs import HostFs
 from inferwatch.targets.tracker import TargetTracker
 from support import FakeClock
-table = TargetTracker(HostFs(Path("/proc"), Path("/sys"), Path("/")), (), FakeClock()).refresh()
+table = TargetTracker(HostFs(Path(sys.argv[1]), Path("/sys"), Path("/")), (), FakeClock()).refresh()
 found = {t.name: [e.url for e in t.endpoints] for t in table.targets}
 print(json.dumps([found, table.permission_denied]))
 """
 
 
-async def look(*before: str) -> tuple[dict[str, list[str]], int]:
-    command = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", sys.executable, "-c", LOOK)
+AS_NOBODY = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
+
+
+async def look(*before: str, procfs: str = "/proc") -> tuple[dict[str, list[str]], int]:
+    command = (sys.executable, "-c", LOOK, procfs)
     paths = os.pathsep.join(path for path in sys.path if path)
     process = await asyncio.create_subprocess_exec(
         *before, *command, stdout=PIPE, env={**os.environ, "PYTHONPATH": paths}
@@ -122,7 +125,7 @@ async def look(*before: str) -> tuple[dict[str, list[str]], int]:
 async def test_without_privileges_the_engine_is_found_and_its_port_taken_for_its_own(tmp_path: Path) -> None:
     port = free_port()
     async with engine(tmp_path, port=port):
-        found, denied = await look()
+        found, denied = await look(*AS_NOBODY)
 
     assert found[f"vllm-{port}"] == [f"http://127.0.0.1:{port}"]
     assert denied >= 1
@@ -133,6 +136,20 @@ async def test_without_privileges_the_engine_is_found_and_its_port_taken_for_its
 async def test_where_other_users_processes_are_hidden_there_are_no_targets_and_no_errors(tmp_path: Path) -> None:
     mount = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
     async with engine(tmp_path, port=free_port()):
-        found, denied = await look("unshare", "--mount", "sh", "-c", mount, "sh")
+        found, denied = await look("unshare", "--mount", "sh", "-c", mount, "sh", *AS_NOBODY)
 
     assert (found, denied) == ({}, 0)
+
+
+@pytest.mark.real("pidns")
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a pid namespace needs root")
+async def test_in_a_pid_namespace_the_hosts_procfs_shows_the_hosts_engines(tmp_path: Path) -> None:
+    port, procfs = free_port(), f"{tmp_path}/proc"
+    mounts = f'mkdir {procfs} && mount --bind /proc {procfs} && mount -t proc proc /proc && exec "$@"'
+    unshare = ("unshare", "--mount", "--pid", "--fork", "sh", "-c", mounts, "sh")
+    async with engine(tmp_path, port=port):
+        found, denied = await look(*unshare, procfs=procfs)
+        inside, _ = await look(*unshare)
+
+    assert (found[f"vllm-{port}"], denied) == ([f"http://127.0.0.1:{port}"], 0)
+    assert inside == {}

@@ -137,6 +137,24 @@ def list_samplers(
 
 
 @app.command()
+def targets(
+    output_format: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="A table, or all that is known of each target.")
+    ] = "text",
+    config: ConfigOption = None,
+    procfs: ProcfsOption = None,
+    sysfs: SysfsOption = None,
+    rootfs: RootfsOption = None,
+    log_level: LevelOption = None,
+    log_format: FormatOption = None,
+) -> None:
+    """List the serving processes that are found here, with their metrics pages."""
+    from inferwatch.cli import targets as command  # noqa: PLC0415 - imports the agent
+
+    raise typer.Exit(command.run(Flags(config, procfs, sysfs, rootfs, log_level, log_format), output_format))
+
+
+@app.command()
 def doctor(
     config: ConfigOption = None,
     procfs: ProcfsOption = None,

@@ -3,11 +3,12 @@
 import difflib
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from inferwatch.cli import settings
 from inferwatch.cli.output import complain, say
+from inferwatch.cli.table import print_rich
 from inferwatch.configfile import LoadedConfig
 from inferwatch.render.pages import page_of
 from inferwatch.runtime.discovery import find_samplers
@@ -36,7 +37,7 @@ def run(flags: settings.Flags) -> int:
     discovery = find_samplers()
     found = rows(discovery, settings.load(flags, discovery))
     if sys.stdout.isatty():
-        _print_table(found)
+        print_rich(HEADER, found)
     else:
         say("\n".join("\t".join(row) for row in [HEADER, *found]))
     complain(*(f"left out: {problem}" for problem in discovery.problems))
@@ -89,17 +90,6 @@ def _check(spec: SamplerSpec, hostfs: HostFs, found: dict[str, str]) -> None:
         reason = f"the check failed: {type(error).__name__}: {error}"
     if reason is not None:
         found[spec.name] = reason
-
-
-def _print_table(found: Sequence[Row]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
-    from rich.table import Table  # noqa: PLC0415 - the same
-    from rich.text import Text  # noqa: PLC0415 - the same
-
-    table = Table(*HEADER, box=None, pad_edge=False, header_style="bold")
-    for row in found:
-        table.add_row(*(Text(cell) for cell in row))  # Text: a reason with brackets in it is no markup
-    Console().print(table)
 
 
 def show_page(name: str) -> int:

@@ -55,8 +55,9 @@ class Round(Scheduler):
 
     @property
     def gave_data(self) -> bool:
-        """Return whether any sampler but the agent's own gave data."""
-        return any(snapshot.samples for snapshot in self.store.snapshots() if snapshot.sampler != NAME)
+        """Return whether any sampler but the agent's own worked; to say that an engine is down is no work."""
+        gave = {(snapshot.sampler, snapshot.instance) for snapshot in self.store.snapshots() if snapshot.samples}
+        return any((unit.spec.name, unit.instance.key) in gave and not unit.failures_in_row for unit in self.units)
 
     async def _run(self, unit: Unit) -> None:
         outcome = await self._run_once(unit)

@@ -1,5 +1,7 @@
 """What `run` tells a person when the agent is ready."""
 
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -53,4 +55,6 @@ def _next_steps(base: str, found: Iterable[Report]) -> list[str]:
     steps = [SCRAPE.format(target=urlsplit(base).netloc)]
     if any(report.name == ENGINE and report.state == IDLE for report in found):
         steps.append(ADD_ENGINE)
-    return [*steps, "  see what works and what does not: inferwatch doctor"]
+    # `make run` does not put it on the PATH
+    program = "inferwatch" if shutil.which("inferwatch") else sys.argv[0]
+    return [*steps, f"  see what works and what does not: {program} doctor"]

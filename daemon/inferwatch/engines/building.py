@@ -20,11 +20,10 @@ ACCEPTED_TYPES: Final[Mapping[Kind, frozenset[str]]] = {
 }
 
 # DCGM's blanks (dcgm_structs.h: not found, not supported, no permission) and the unsigned -1 of a number that went
-# below zero. Only gauges are checked: a counter may honestly pass 2^31 or 2^32, a queue length or a token capacity that
-# is exactly one of these is none. 64-bit blanks are all 2^63 once they are floats.
-SENTINELS: Final = frozenset(
-    {float(base + step) for base in (0x7FFFFFF0, 2**47) for step in range(4)} | {2.0**32 - 1, 2.0**63, 2.0**64}
-)
+# below zero. 64-bit blanks are all 2^63 once they are floats. A counter may honestly pass 2^31 or 2^32, so those are
+# blanks in gauges only: a queue length or a token capacity that is exactly one of them is none.
+LARGE_SENTINELS: Final = frozenset({*(float(2**47 + step) for step in range(4)), 2.0**63, 2.0**64})
+SENTINELS: Final = LARGE_SENTINELS | {*(float(0x7FFFFFF0 + step) for step in range(4)), 2.0**32 - 1}
 
 Labels = tuple[str, ...]
 
@@ -113,7 +112,7 @@ class Building:
             value = group.parts.get(COUNT, group.parts.get(math.inf))
         if value is None:
             return None
-        if rule.expected is Kind.GAUGE and value in SENTINELS:
+        if value in (SENTINELS if rule.expected is Kind.GAUGE else LARGE_SENTINELS):
             self.dropped["sentinel"] += 1
             return None
         scaled = value * rule.scale

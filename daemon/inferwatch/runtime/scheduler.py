@@ -18,6 +18,7 @@ from inferwatch.spec import Clock
 
 NS: Final = 1_000_000_000
 STALE_INTERVALS: Final = 3
+NO_DATA: Final = "no_data"
 RECHECK_SECONDS: Final = 300.0  # how often something that this host does not have is looked for again
 TICK_TOLERANCE: Final = 1e-3  # of an interval
 RENDER_INLINE_SAMPLES: Final = 300  # more are rendered in the unit's thread, not on the event loop
@@ -52,6 +53,7 @@ class Scheduler:
         self._units: dict[tuple[str, str], Unit] = {}
         self._log = get_logger()
         self.first_round_done = asyncio.Event()
+        self.settled = asyncio.Event()  # every unit that is there now has run
         self.loop_delay_seconds = 0.0
 
     @property
@@ -67,6 +69,7 @@ class Scheduler:
         for number, (key, unit) in enumerate(sorted(wanted.items())):
             if key not in self._units:
                 self._units[key] = unit
+                self.settled.clear()
                 offset = _phase(number, len(wanted))
                 self._tasks[key] = asyncio.create_task(self._loop(unit, offset), name=f"sampler {unit.label}")
         self._note_first_round()
@@ -104,7 +107,7 @@ class Scheduler:
             passed = max(tick, self._tick(unit, phase))
             unit.skipped += passed - tick
             tick = passed
-            if not unit.is_stuck:
+            if not unit.must_wait:
                 break
             await unit.wait_until_free((tick + 1) * interval + phase - self._now())
         tick += max(1, math.ceil(self._delay(unit) / interval - TICK_TOLERANCE))
@@ -130,8 +133,9 @@ class Scheduler:
         unit.duration_seconds = (finished_ns - began_ns) / NS
         unit.runs += 1
         unit.failures_in_row = unit.failures_in_row + 1 if outcome.back_off else 0
-        unit.failures.update(list(outcome.problems) if outcome.state is not State.UNAVAILABLE else ())
-        if outcome.state in {State.OK, State.PARTIAL}:
+        unit.failures.update(reason for reason in outcome.problems if reason != NO_DATA)  # an absence is no failure
+        unit.tells_while_stuck = outcome.state is State.STUCK and bool(outcome.samples)
+        if outcome.state in {State.OK, State.PARTIAL} or outcome.samples:
             unit.last_success_unix_seconds, unit.last_success_monotonic_ns = began_unix, began_ns
             snapshot = Snapshot(unit.spec.name, unit.instance.key, outcome.samples, began_ns, began_unix)
             await self._publish(unit, snapshot)
@@ -149,7 +153,7 @@ class Scheduler:
             self._store.prepare(rendered, shared=shared)
             return rendered
 
-        large = len(snapshot.samples) > RENDER_INLINE_SAMPLES
+        large = len(snapshot.samples) > RENDER_INLINE_SAMPLES and not unit.is_stuck
         rendered = await unit.lane(render) if large else render()
         expires_ns = snapshot.monotonic_ns + int(STALE_INTERVALS * self._delay(unit) * NS)
         self._store.publish(snapshot, rendered, expires_ns)
@@ -174,7 +178,8 @@ class Scheduler:
         if outcome.state is State.UNAVAILABLE:
             self._log.info("sampler unavailable", **context, reason=error)
             return
-        self._log.warning(
+        log = self._log.info if outcome.problems.keys() == {NO_DATA} else self._log.warning
+        log(
             f"sampler {outcome.state}",
             **context,
             reason=",".join(outcome.problems),
@@ -189,6 +194,7 @@ class Scheduler:
     def _note_first_round(self) -> None:
         if all(unit.runs for unit in self._units.values()):
             self.first_round_done.set()
+            self.settled.set()
 
 
 def _phase(number: int, count: int) -> float:

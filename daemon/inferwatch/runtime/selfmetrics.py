@@ -178,7 +178,7 @@ class SelfMetrics:
         with self._process.oneshot():
             times = self._process.cpu_times()
             return [
-                CPU(times.user + times.system),
+                CPU(round(times.user + times.system, 2)),
                 RSS(self._process.memory_info().rss),
                 FDS(self._process.num_fds()),
                 THREADS(self._process.num_threads()),

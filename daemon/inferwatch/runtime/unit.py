@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -24,7 +24,7 @@ class State(StrEnum):
     PARTIAL = "partial"  # some of its data is missing
     FAILING = "failing"
     UNAVAILABLE = "unavailable"  # absent on this host; tried again slowly
-    STUCK = "stuck"  # a blocking read has not returned; not started again until it does
+    STUCK = "stuck"  # a blocking read has not returned; no second thread is started until it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ class Unit:
     last_success_unix_seconds: float | None = None
     last_success_monotonic_ns: int | None = None
     broken_since_ns: int | None = None
+    tells_while_stuck: bool = False
     sampler: Sampler | None = None
     leftover: asyncio.Task[Outcome] | None = None
 
@@ -107,7 +108,9 @@ class Unit:
             task.cancel()
             raise
         if done:
-            return self._outcome(task)
+            outcome = self._outcome(task)
+            # it gave up waiting for its thread in time and tells so; the thread is still there
+            return replace(outcome, state=State.STUCK) if self.lane.busy and outcome.samples else outcome
         task.cancel()
         await asyncio.wait({task}, timeout=CANCEL_GRACE_SECONDS)
         if not task.done():  # it swallows its cancellation: as bad as a thread that does not return
@@ -117,6 +120,11 @@ class Unit:
         if stuck:
             sentence += "; it is not started again until its blocked read returns"
         return Outcome(State.STUCK if stuck else State.FAILING, problems={"timeout": sentence}, back_off=True)
+
+    @property
+    def must_wait(self) -> bool:
+        """Return whether it may not run now: it is stuck, and has nothing to tell without its thread."""
+        return self.is_stuck and not self.tells_while_stuck
 
     @property
     def is_stuck(self) -> bool:

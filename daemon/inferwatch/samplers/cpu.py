@@ -102,7 +102,7 @@ class CpuSampler:
         self._learn_topology(cpus, parts)
         self._cpu_totals.update(cpus, self._topology.label)
         for node, seconds in sorted(self._cpu_totals.totals.items()):
-            yield from (CPU_SECONDS(value, node, mode) for mode, value in zip(MODES, seconds, strict=False))
+            yield from (CPU_SECONDS(round(value, 6), node, mode) for mode, value in zip(MODES, seconds, strict=False))
             if stat.cpus:
                 yield CPU_ONLINE(sum(self._topology.label(cpu) == node for cpu in stat.cpus), node)
         yield from _scalars(stat)

@@ -24,6 +24,7 @@ FETCH_SHARE: Final = 0.9  # of the run's time limit; the rest is for reading the
 READ_SHARE: Final = 0.97
 SWITCHED_OFF: Final = frozenset({404, 501})  # llama.cpp answers 501 without --metrics
 UNKNOWN: Final = "unknown"
+FOREIGN: Final = ("python_", "process_", "http_")  # of the client library and of web frameworks, in any service
 NAMES_SHOWN: Final = 3
 NS: Final = 1_000_000_000
 
@@ -136,10 +137,18 @@ class EngineSampler:
             self._mapper = Mapper(table, self._engine.target_name, label_value_limit=limit, model=model)
             mapped = self._mapper.map(parsed)
         if self._mapper is None or mapped is None:
+            if all(series.name.startswith(FOREIGN) for series, _ in parsed.series):
+                advice = "; ".join(f"{each.title}: {each.enable}" for each in TABLES)
+                message = f"{self._client.shown}: the page has only the process's and the web server's series: {advice}"
+                raise _Unusable("disabled", "disabled", message)
             names = ", ".join(dict.fromkeys(series.name for series, _ in parsed.series[:NAMES_SHOWN])) or "no series"
             raise ParseError(f"{self._client.shown}: the page ({names}, ...) is of no engine known here: {known()}")
         if not mapped.samples:
             table = self._mapper.table
+            other = recognise(parsed)
+            if other is not None and other is not table:
+                message = f"{self._client.shown}: the page is {other.title}'s, but kind is {table.name!r}"
+                raise ParseError(f"{message}; set kind to {other.name!r} or auto")
             message = f"{self._client.shown}: the page has none of {table.title}'s own series: {table.enable}"
             raise _Unusable("disabled", "disabled", message)
         return mapped

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from inferwatch.errors import ParseError
 from inferwatch.model import Family, Kind, Sample
 from inferwatch.samplers._support.parts import Parts
-from inferwatch.sources.hostfs import read_bytes
+from inferwatch.sources.hostfs import HostFs, read_bytes
 from inferwatch.sources.procfs.fields import excerpt, unsigned
 from inferwatch.sources.procfs.snmp import parse_snmp
 from inferwatch.sources.procfs.sockstat import SockStat, parse_sockstat
@@ -169,11 +170,22 @@ class NetworkSampler:
             yield TCP_MEMORY(pages * self._page_bytes)
 
     def _ports(self) -> Iterator[Sample]:
-        data = read_bytes(self._context.hostfs.proc("sys", "net", "ipv4", "ip_local_port_range"))
+        hostfs = self._context.hostfs
+        if not hostfs.is_own_proc and _other_namespace(hostfs):
+            return  # below /proc/sys/net everybody sees its own network namespace, whichever procfs it looks into
+        data = read_bytes(hostfs.proc("sys", "net", "ipv4", "ip_local_port_range"))
         fields = [unsigned(field, PORT_RANGE) for field in data.split()]
         if len(fields) != 2 or fields[0] > fields[1]:  # noqa: PLR2004 - first and last port
             raise ParseError(f"{PORT_RANGE}: {excerpt(data)} found, expected the first and the last port")
         yield EPHEMERAL_PORTS(fields[1] - fields[0] + 1)
+
+
+def _other_namespace(hostfs: HostFs) -> bool:
+    """Return whether the host's first process is known to be in another network namespace than the agent."""
+    try:
+        return hostfs.proc("1", "ns", "net").readlink() != Path("/proc/self/ns/net").readlink()
+    except OSError:
+        return False
 
 
 SAMPLER: Final = SamplerSpec(

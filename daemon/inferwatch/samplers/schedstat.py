@@ -16,8 +16,7 @@ from inferwatch.spec import Context, SamplerSpec
 
 SYSCTL: Final = ("sys", "kernel", "sched_schedstats")
 MISSING: Final = (
-    "this kernel has no /proc/schedstat (CONFIG_SCHEDSTATS is off); host-wide run-queue wait is not to be had,"
-    " per-thread wait is where the kernel has CONFIG_SCHED_INFO: see the sampler threads"
+    "this kernel has no /proc/schedstat (CONFIG_SCHEDSTATS is off); see the sampler threads for targets' wait"
 )
 ENABLE: Final = "try sysctl kernel.sched_schedstats=1 (or boot with schedstats=enable)"
 

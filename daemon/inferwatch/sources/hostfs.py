@@ -2,7 +2,7 @@
 
 import errno
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from inferwatch.errors import NoData, SourceError
@@ -37,9 +37,18 @@ class HostFs:
         namespace, or nothing at all: it is the agent's own pid there, if it has one. `net` is a link to `self/net`,
         the *agent's* network namespace. Process 1 is the host's own in both respects.
         """
+        parts = PurePosixPath(*parts).parts
         if parts and parts[0] in {"self", "thread-self", "net", "mounts"} and not self.is_own_proc:
+            if parts[0] == "net" and self._is_recorded_net:
+                return self.procfs.joinpath(*parts)
             parts = ("1", *parts) if parts[0] in {"net", "mounts"} else ("1", *parts[1:])
         return self.procfs.joinpath(*parts)
+
+    @property
+    def _is_recorded_net(self) -> bool:
+        """Return whether this is a recorded tree with a `net` of its own: a real one's is a link to `self/net`."""
+        net = self.procfs / "net"
+        return not net.is_symlink() and net.is_dir() and not (self.procfs / "1" / "net").exists()
 
     @property
     def is_own_proc(self) -> bool:

@@ -25,6 +25,7 @@ QUOTED_BYTES: Final = 120
 LINES_PER_SERIES: Final = 4  # HELP, TYPE and UNIT beside the sample
 LINES_PER_CHECK: Final = 128  # lines new to the parser between two looks at the clock, about 10 ms
 PROBE: Final = 12345
+NO_NUMBER: Final = re.compile(rb"(?i)[-+]?(nan|inf)\(\w*\)|none|null|nil|n/?a|undefined|-")  # printed for none
 PROBE_TEXT: Final = f" {PROBE}"
 
 METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
@@ -170,6 +171,11 @@ class PageParser:
                 if len(self._lines) < self._max_cached_lines:
                     self._lines[prefix] = known
                 return known, value
+        head, _, last = line.rpartition(b" ")
+        if NO_NUMBER.fullmatch(last) and (sample := _sample(_text(head) + PROBE_TEXT)) and sample[2] == PROBE:
+            return self._intern(
+                sample[0], sample[1]
+            ), math.nan  # a well-formed series without a number: only it is lost
         sample = _sample(text)
         if sample is None:
             raise ParseError(f"line {row} is not a sample of the Prometheus text format: {line[:QUOTED_BYTES]!r}")

@@ -1,4 +1,4 @@
-"""The page at `/`: what this is, where everything is, and how the samplers are doing."""
+"""The page at `/`: what this is, where everything is, and how the samplers and the targets are doing."""
 
 import base64
 import hashlib
@@ -6,16 +6,23 @@ import html
 from collections.abc import Iterator
 from importlib import resources
 from string import Template
+from typing import Final
 
 from inferwatch import __version__
+from inferwatch.web.targets_view import TargetView, target_views
 from inferwatch.web.view import AgentView, SamplerView, printable, sampler_views
+
+NO_TARGETS: Final = (
+    '<tr><td colspan="4" class="dim">No serving process was found; a [[targets]] rule in the configuration names one.'
+    "</td></tr>"
+)
 
 
 class Landing:
     """Makes the page from the template beside this file; it needs no script and no other file.
 
     Args:
-        agent: Whose samplers are shown.
+        agent: Whose samplers and targets are shown.
     """
 
     def __init__(self, agent: AgentView) -> None:
@@ -32,6 +39,7 @@ class Landing:
         return self._template.substitute(
             version=_text(__version__),
             ready="ready" if ready else "not ready yet: the first round is going on",
+            targets="\n".join(_target_row(view) for view in target_views(self._agent)) or NO_TARGETS,
             rows="\n".join(rows),
             problems=f"<h2>Samplers left out</h2>\n<ul>\n{problems}</ul>" if problems else "",
         )
@@ -60,6 +68,17 @@ def _row(label: str, state: str, summary: str, detail: str) -> str:
     more = f'<br><span class="dim detail">{_text(detail)}</span>' if detail else ""
     return (
         f'<tr><th scope="row">{_text(label)}</th><td class="{state}">{state}</td><td>{_text(summary)}{more}</td></tr>'
+    )
+
+
+def _target_row(view: TargetView) -> str:
+    roles = ", ".join(f"{number} {role}" for role, number in view.roles.items())
+    model = f'<br><span class="dim detail">{_text(view.model)}</span>' if view.model else ""
+    page = view.page
+    metrics = _text(page.url) if page.url else f'<span class="dim">{_text(page.missing_reason)}</span>'
+    return (
+        f'<tr><th scope="row">{_text(view.target.name)}</th><td>{_text(view.target.engine)}{model}</td>'
+        f'<td>{_text(roles)}</td><td class="detail">{metrics}</td></tr>'
     )
 
 

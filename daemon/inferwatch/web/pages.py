@@ -9,6 +9,7 @@ from inferwatch.exposition import accepts_gzip, choose_format
 from inferwatch.runtime.unit import State
 from inferwatch.web.api import samplers_document, to_json
 from inferwatch.web.landing import Landing
+from inferwatch.web.targets_api import targets_document
 from inferwatch.web.turnstile import Turnstile
 from inferwatch.web.view import AgentView, printable
 
@@ -39,6 +40,7 @@ class Pages:
             web.get("/-/healthy", self.healthy),
             web.get("/-/ready", self.ready),
             web.get("/api/v1/samplers", self.samplers),
+            web.get("/api/v1/targets", self.targets),
             web.post("/-/reload", self.reload),
             web.put("/-/reload", self.reload),
         ]
@@ -72,8 +74,11 @@ class Pages:
 
     async def samplers(self, _request: web.Request) -> web.Response:
         """List the samplers as JSON."""
-        body = to_json(samplers_document(self._agent))
-        return web.Response(body=body, content_type="application/json", headers={hdrs.CACHE_CONTROL: "no-store"})
+        return _json(samplers_document(self._agent))
+
+    async def targets(self, _request: web.Request) -> web.Response:
+        """List the targets as JSON."""
+        return _json(targets_document(self._agent))
 
     async def reload(self, request: web.Request) -> web.Response:
         """Read the configuration again, where that is enabled."""
@@ -85,6 +90,11 @@ class Pages:
         if problems:
             return web.Response(status=400, text="".join(f"{printable(problem)}\n" for problem in problems))
         return web.Response(text="reloaded\n")
+
+
+def _json(document: object) -> web.Response:
+    headers = {hdrs.CACHE_CONTROL: "no-store"}
+    return web.Response(body=to_json(document), content_type="application/json", headers=headers)
 
 
 def _header(request: web.Request, name: str) -> str:

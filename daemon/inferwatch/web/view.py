@@ -10,7 +10,19 @@ from inferwatch.runtime.scheduler import Scheduler
 from inferwatch.runtime.store import Store
 from inferwatch.runtime.unit import Unit
 from inferwatch.samplers import Discovery
-from inferwatch.spec import SamplerSpec
+from inferwatch.sources.procfs.net_tcp import Address
+from inferwatch.spec import Clock, SamplerSpec
+from inferwatch.targets.model import TargetsView
+from inferwatch.targets.probe import Discovery as EnginesFound
+
+
+class Tracker(TargetsView, Protocol):
+    """The targets, and what tells whether an address is the agent's own host."""
+
+    @property
+    def own_addresses(self) -> frozenset[Address]:
+        """Return the addresses of the agent's network namespace."""
+        ...
 
 
 class AgentView(Protocol):
@@ -21,6 +33,21 @@ class AgentView(Protocol):
     store: Store
     scheduler: Scheduler
     events: EventRing
+
+    @property
+    def clock(self) -> Clock:
+        """Return the agent's time."""
+        ...
+
+    @property
+    def targets(self) -> Tracker:
+        """Return the targets; a reload may put another tracker there."""
+        ...
+
+    @property
+    def engines_found(self) -> EnginesFound:
+        """Return what the last search for metrics pages of targets found."""
+        ...
 
     def reload(self) -> Awaitable[Sequence[str]]:
         """Read the configuration again and return what is wrong with it."""
