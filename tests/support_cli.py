@@ -1,6 +1,7 @@
 """What the tests of the command line need: samplers that do as they are told, and a call of the program."""
 
 import asyncio
+import io
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from inferwatch.spec import Context, Instance, SamplerSpec
 
 Run = Callable[[Context], Awaitable[Sequence[Sample]]]
 VALUE = Family("inferwatch_test_value", "A value.", Kind.GAUGE, labels=("who",))
-COMMANDS = ("run", "once", "listing", "doctor", "checkconfig")
+COMMANDS = ("run", "once", "listing", "targets", "doctor", "checkconfig")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,21 @@ class Called:
     code: int
     out: str
     err: str
+
+
+class Terminal(io.TextIOWrapper):
+    """Standard output that says it is a terminal."""
+
+    def __init__(self) -> None:
+        self._bytes = io.BytesIO()
+        super().__init__(self._bytes, encoding="utf-8", write_through=True)
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def text(self) -> str:
+        return self._bytes.getvalue().decode()
 
 
 class Fake:

@@ -4,8 +4,9 @@ import logging
 import os
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal, TextIO, cast
 
 # structlog.dev imports rich wherever it finds it, for tracebacks that we do not want: 3 MB of a daemon's memory
 _rich = sys.modules.get("rich")
@@ -19,6 +20,22 @@ finally:
 
 LogFormat = Literal["auto", "console", "json"]
 Logger = structlog.typing.FilteringBoundLogger
+
+
+class _Sink:
+    """Writes, and goes on when it can't: a full disk or a log collector that went away must not stop a sampler."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            return self._out.write(text)
+        return 0
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._out.flush()
 
 
 def configure(level: str, log_format: LogFormat, stream: TextIO | None = None) -> None:
@@ -51,7 +68,7 @@ def configure(level: str, log_format: LogFormat, stream: TextIO | None = None) -
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(out),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _Sink(out))),
         cache_logger_on_first_use=False,
     )
     # aiohttp and asyncio log through the standard library; what they have to say is a fault of a peer, not news

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from inferwatch.config import Config, Paths, SamplerOptions
-from inferwatch.model import Event, Family, Sample
+from inferwatch.model import METRIC_NAME, Event, Family, Sample
 from inferwatch.sources.hostfs import HostFs
 from inferwatch.targets.model import NO_TARGETS, TargetsView
 
@@ -160,6 +160,17 @@ class SamplerSpec:
     needs_two_runs: bool = False
 
     def __post_init__(self) -> None:
+        if not METRIC_NAME.match(self.name):
+            msg = f"sampler {self.name!r}: a name is lower-case letters, digits and underscores"
+            raise ValueError(msg)
+        options: object = self.options  # what a third party writes is not what the type says
+        if not (isinstance(options, type) and issubclass(options, SamplerOptions)):
+            msg = f"sampler {self.name}: options is {self.options!r}, expected a subclass of SamplerOptions"
+            raise ValueError(msg)  # noqa: TRY004 - as for every other mistake in a declaration
+        families: Sequence[object] = self.families
+        if strange := [family for family in families if not isinstance(family, Family)]:
+            msg = f"sampler {self.name}: {strange[0]!r} is no Family"
+            raise ValueError(msg)
         if self.dimension not in DIMENSIONS:
             msg = f"sampler {self.name}: dimension {self.dimension!r} is none of {DIMENSIONS}"
             raise ValueError(msg)

@@ -132,7 +132,7 @@ def test_configuration_is_read_again_with_the_same_options(
     run(capsys, monkeypatch, "--config", str(config), "--log.level", "error")
 
     problems, agent_config = levels[0]
-    assert problems == ()
+    assert problems == []
     assert (agent_config.log_level, agent_config.interval_seconds) == ("error", 7)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -114,3 +115,54 @@ async def test_log_of_a_service_is_json_and_tells_what_is_sampled(tmp_path: Path
     assert ready["url"] == running.url
     assert "cpu" in str(ready["sampling"])
     assert lines[-1]["event"] == "agent stopping"
+
+
+async def test_many_hangups_at_once_are_few_reloads() -> None:
+    async with agent() as running:
+        for _ in range(300):
+            running.process.send_signal(signal.SIGHUP)
+        await asyncio.sleep(3)
+        page = await running.page()
+
+    count = next(line for line in page.splitlines() if line.startswith('inferwatch_events_total{kind="reload"}'))
+    assert 1 <= int(count.split()[-1]) <= 6
+
+
+async def test_hangup_while_the_agent_starts_is_no_end() -> None:
+    running = await start_agent()
+    for _ in range(10):
+        await asyncio.sleep(0.1)
+        if running.process.returncode is None:
+            running.process.send_signal(signal.SIGHUP)
+    await wait_until_ready(f"{running.url}/-/ready", running.process)
+
+    assert await end(running.process) == 0
+
+
+async def test_configuration_that_became_a_fifo_neither_hangs_a_reload_nor_the_end(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("", encoding="utf-8")
+    running = await start_agent(f"--config={config}")
+    await wait_until_ready(f"{running.url}/-/ready", running.process)
+    config.unlink()
+    os.mkfifo(config)
+    running.process.send_signal(signal.SIGHUP)
+    await asyncio.sleep(0.3)
+    assert (await get(f"{running.url}/-/healthy"))[0] == 200
+    began = time.monotonic()
+
+    status = await end(running.process)
+
+    assert status == 0
+    assert time.monotonic() - began < 2
+
+
+async def test_log_on_a_full_disk_stops_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[agent]\ninterval_seconds = 0.5\n[[engines]]\nurl = "http://127.0.0.1:9/m"\n', encoding="utf-8")
+    async with agent(f"--config={config}", log=Path("/dev/full")) as running:
+        first = (await running.samplers())["engine"]["instances"][0]["runs"]
+        await asyncio.sleep(3)
+        second = (await running.samplers())["engine"]["instances"][0]["runs"]
+
+    assert second > first

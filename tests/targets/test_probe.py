@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from inferwatch.config import EngineConfig
 from inferwatch.sources.http import HttpPage
+from inferwatch.targets.answers import engine_of, model_of
 from inferwatch.targets.model import Endpoint, ProcessId, Target, TargetProcess, TargetTable
-from inferwatch.targets.probe import EngineProbe, engine_of, model_of, place
+from inferwatch.targets.probe import EngineProbe, place
 from support import FakeClock
 
 VLLM = '# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name="m"} 1\n'

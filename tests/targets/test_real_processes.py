@@ -145,7 +145,7 @@ async def test_where_other_users_processes_are_hidden_there_are_no_targets_and_n
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a pid namespace needs root")
 async def test_in_a_pid_namespace_the_hosts_procfs_shows_the_hosts_engines(tmp_path: Path) -> None:
     port, procfs = free_port(), f"{tmp_path}/proc"
-    mounts = f'mkdir {procfs} && mount --bind /proc {procfs} && mount -t proc proc /proc && exec "$@"'
+    mounts = f'mkdir -p {procfs} && mount --bind /proc {procfs} && mount -t proc proc /proc && exec "$@"'
     unshare = ("unshare", "--mount", "--pid", "--fork", "sh", "-c", mounts, "sh")
     async with engine(tmp_path, port=port):
         found, denied = await look(*unshare, procfs=procfs)

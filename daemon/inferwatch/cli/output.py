@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -12,6 +13,8 @@ def say(text: str) -> None:
 
 def write(data: bytes) -> None:
     """Write bytes to standard output; a reader that went away (`| head -1`) has what it wanted, so it is no error."""
+    if sys.stdout is None:  # closed by whoever started the program
+        return
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -31,6 +34,9 @@ def _discard_the_rest() -> None:
 
 def complain(*lines: str) -> None:
     """Print lines to standard error, each problem on its own."""
-    for line in lines:
-        print(line, file=sys.stderr)  # noqa: T201 - this is where the program talks to people
-    sys.stderr.flush()
+    if sys.stderr is None:
+        return
+    with suppress(OSError):
+        for line in lines:
+            print(line, file=sys.stderr)  # noqa: T201 - this is where the program talks to people
+        sys.stderr.flush()

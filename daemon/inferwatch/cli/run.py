@@ -3,7 +3,10 @@
 import asyncio
 import errno
 import sys
+from collections.abc import Coroutine
+from contextlib import suppress
 from functools import partial
+from typing import Any, Final
 
 from inferwatch import logs
 from inferwatch.agent import Agent
@@ -12,6 +15,8 @@ from inferwatch.cli.output import complain, say
 from inferwatch.cli.report import WORKING, Report, reports
 from inferwatch.cli.summary import summary
 from inferwatch.runtime.discovery import find_samplers
+
+END_SECONDS: Final = 0.5
 
 
 def run(flags: settings.Flags) -> int:
@@ -27,7 +32,7 @@ def run(flags: settings.Flags) -> int:
         announce(agent, url)
 
     try:
-        asyncio.run(agent.run(announce_once))
+        _run_to_the_end(agent.run(announce_once))
     except OSError as error:
         if ready:  # not the address then, but a mistake in the agent
             raise
@@ -36,13 +41,30 @@ def run(flags: settings.Flags) -> int:
     return 0
 
 
+def _run_to_the_end(main: Coroutine[Any, Any, None]) -> None:
+    """Run like `asyncio.run`, but end also when a task swallows its cancellation: the interpreter's exit ends it."""
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=END_SECONDS))
+        if all(task.done() for task in left):
+            loop.close()
+
+
 def announce(agent: Agent, url: str) -> None:
     """Tell what is sampled and what is not: people in a summary, a log collector in one event."""
     found = reports(agent.discovery, agent.loaded, agent.scheduler.units, agent.store.snapshots())
     log_format = agent.loaded.config.agent.log_format
-    console = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
-    if console or sys.stderr.isatty():
-        say(summary(url, found, agent.discovery.problems))
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    console = log_format == "console" or (log_format == "auto" and terminal)
+    if console or terminal:
+        with suppress(SystemExit):  # that nobody can read the greeting is no reason to stop
+            say(summary(url, found, agent.discovery.problems))
     if not console:
         _log_ready(url, found)
 

@@ -100,12 +100,18 @@ class Lane:
         def job() -> None:
             try:
                 result = function(*args, **kwargs)
+            except (SystemExit, KeyboardInterrupt) as error:  # asyncio would end the whole agent with them
+                _post(loop, future, None, RuntimeError(f"a blocking read raised {type(error).__name__}"))
             except BaseException as error:  # noqa: BLE001 - it is handed to the caller, whatever it is
                 _post(loop, future, None, error)
             else:
                 _post(loop, future, result, None)
 
-        self._pool.submit(job)
+        try:
+            self._pool.submit(job)
+        except RuntimeError as error:  # no thread could be started: a limit on processes
+            self._running = None
+            raise SourceError(f"can't start a thread to read in: {error}", reason="io") from error
         return await asyncio.shield(future)
 
 

@@ -70,16 +70,34 @@ class Scheduler:
             if key not in self._units:
                 self._units[key] = unit
                 self.settled.clear()
-                offset = _phase(number, len(wanted))
-                self._tasks[key] = asyncio.create_task(self._loop(unit, offset), name=f"sampler {unit.label}")
+                self._start(key, number / len(wanted))  # phases are spread, and the work with them
         self._note_first_round()
 
     async def close(self) -> None:
         """Stop everything; returns within about a second, also when something hangs."""
         await asyncio.gather(*(self._stop(key) for key in tuple(self._tasks)))
 
+    def _start(self, key: tuple[str, str], offset: float) -> None:
+        unit = self._units[key]
+        task = asyncio.create_task(self._loop(unit, offset), name=f"sampler {unit.label}")
+        self._tasks[key] = task
+
+        def ended(task: asyncio.Task[None]) -> None:
+            """Start it again: a mistake in here must not silence a sampler for months."""
+            if not task.cancelled() and task.exception() is not None and self._tasks.get(key) is task:
+                self._log.error("sampler's loop ended, started again", sampler=unit.label, exc_info=task.exception())
+                asyncio.get_running_loop().call_later(unit.interval_seconds, self._restart, key, task, offset)
+
+        task.add_done_callback(ended)
+
+    def _restart(self, key: tuple[str, str], ended: asyncio.Task[None], offset: float) -> None:
+        if self._tasks.get(key) is ended:
+            self._start(key, offset)
+
     async def _stop(self, key: tuple[str, str]) -> None:
-        task, unit = self._tasks.pop(key), self._units.pop(key)
+        task, unit = self._tasks.pop(key, None), self._units.pop(key, None)
+        if task is None or unit is None:
+            return
         task.cancel()
         await asyncio.wait({task}, timeout=1.0)
         await unit.close()
@@ -88,12 +106,11 @@ class Scheduler:
     async def _loop(self, unit: Unit, offset: float) -> None:
         """Run a unit for ever: at once, and then on its grid."""
         phase = offset * unit.interval_seconds
+        while unit.must_wait:  # for the thread of the unit that it replaces
+            await unit.wait_until_free(unit.interval_seconds)
         tick = self._tick(unit, phase)
         while True:
-            try:
-                await self.run_once(unit)
-            except Exception as error:  # noqa: BLE001 - whatever a plugin's samples do to the rendering, the loop goes on
-                self._note(unit, Outcome(State.FAILING, problems={"unexpected": repr(error)}, unexpected=error))
+            await self.run_once(unit)
             tick = await self._sleep(unit, phase, tick)
 
     def _tick(self, unit: Unit, phase: float) -> int:
@@ -132,14 +149,21 @@ class Scheduler:
         finished_ns = self._clock.monotonic_ns()
         unit.duration_seconds = (finished_ns - began_ns) / NS
         unit.runs += 1
-        unit.failures_in_row = unit.failures_in_row + 1 if outcome.back_off else 0
+        failures = unit.failures_in_row
+        unit.failures_in_row = failures + 1 if outcome.back_off else 0
+        if outcome.state in {State.OK, State.PARTIAL} or outcome.samples:
+            snapshot = Snapshot(unit.spec.name, unit.instance.key, outcome.samples, began_ns, began_unix)
+            try:
+                await self._publish(unit, snapshot)
+            except Exception as error:  # noqa: BLE001 - whatever a plugin's samples do to the rendering, it is its failure
+                problems = {"rendering": f"{type(error).__name__}: {error}"}
+                outcome = Outcome(State.FAILING, problems=problems, back_off=True, unexpected=error)
+                unit.failures_in_row = failures + 1
+            else:
+                unit.last_success_unix_seconds, unit.last_success_monotonic_ns = began_unix, began_ns
         unit.failures.update(reason for reason in outcome.problems if reason != NO_DATA)  # an absence is no failure
         unit.tells_while_stuck = outcome.state is State.STUCK and bool(outcome.samples)
-        if outcome.state in {State.OK, State.PARTIAL} or outcome.samples:
-            unit.last_success_unix_seconds, unit.last_success_monotonic_ns = began_unix, began_ns
-            snapshot = Snapshot(unit.spec.name, unit.instance.key, outcome.samples, began_ns, began_unix)
-            await self._publish(unit, snapshot)
-        elif outcome.state is State.UNAVAILABLE:
+        if outcome.state is State.UNAVAILABLE:
             self._store.drop(unit.spec.name, unit.instance.key)
         self._note(unit, outcome)
         self._note_first_round()
@@ -195,8 +219,3 @@ class Scheduler:
         if all(unit.runs for unit in self._units.values()):
             self.first_round_done.set()
             self.settled.set()
-
-
-def _phase(number: int, count: int) -> float:
-    """Return where in its interval a unit's ticks lie, 0 to 1, so that the work is spread."""
-    return number / max(count, 1)

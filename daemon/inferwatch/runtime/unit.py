@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -94,7 +94,7 @@ class Unit:
             and self.context.options == other.context.options
             and self.context.paths == other.context.paths
             and self.context.targets is other.context.targets
-            and self.context.config.agent == other.context.config.agent
+            and self.context.config.agent.label_value_limit == other.context.config.agent.label_value_limit
             and self.context.interval_seconds == other.context.interval_seconds
             and self.context.timeout_seconds == other.context.timeout_seconds
         )
@@ -107,7 +107,10 @@ class Unit:
         except asyncio.CancelledError:
             task.cancel()
             raise
-        if done:
+        if not done:
+            await asyncio.sleep(0)  # the loop itself may have been late: what has been answered meanwhile counts
+            await asyncio.sleep(0)
+        if task.done():
             outcome = self._outcome(task)
             # it gave up waiting for its thread in time and tells so; the thread is still there
             return replace(outcome, state=State.STUCK) if self.lane.busy and outcome.samples else outcome
@@ -142,14 +145,17 @@ class Unit:
         sampler, self.sampler = self.sampler, None
         if sampler is None:
             return
-        task = asyncio.ensure_future(sampler.close())
+        task = asyncio.ensure_future(_close(sampler))
         await asyncio.wait({task}, timeout=CANCEL_GRACE_SECONDS)
-        if task.done() and not task.cancelled():
-            task.exception()
-        else:
-            task.cancel()
+        task.cancel()
 
     async def _sample(self) -> Outcome:
+        try:
+            return await self._sample_once()
+        except (SystemExit, KeyboardInterrupt) as error:  # asyncio would end the whole agent with them
+            raise RuntimeError(f"the sampler raised {type(error).__name__}") from error
+
+    async def _sample_once(self) -> Outcome:
         if self.sampler is None:
             reason = await self._unmet()
             if reason is not None:
@@ -169,6 +175,10 @@ class Unit:
 
     def _check(self, samples: tuple[Sample, ...]) -> None:
         declared = self.spec.families
+        found: Sequence[object] = samples  # what a third party returns is not what the type says
+        for sample in found:
+            if not isinstance(sample, Sample) or len(sample.labels) != len(sample.family.labels):
+                raise ParseError(f"sampler {self.spec.name} returned {sample!r:.200}, which is no sample of its family")
         stray = {sample.family.name for sample in samples if sample.family not in declared}
         if stray:
             raise ParseError(f"sampler {self.spec.name} returned families that it does not declare: {sorted(stray)}")
@@ -192,6 +202,13 @@ class Unit:
         except ParseError as stray:
             return Outcome(State.FAILING, problems={"parse": str(stray)}, back_off=True)
         return Outcome(State.PARTIAL, samples, dict(error.problems), back_off=error.back_off)
+
+
+async def _close(sampler: Sampler) -> None:
+    try:
+        await sampler.close()
+    except (Exception, SystemExit, KeyboardInterrupt):  # noqa: BLE001 - it is over; nobody could do anything about it
+        return
 
 
 def _judge(error: BaseException) -> tuple[State, str, bool]:

@@ -60,7 +60,7 @@ def discover(
     for entry in entry_points(group=ENTRY_POINT_GROUP) if third_party is None else third_party:
         try:
             spec = entry.load()
-        except Exception as error:  # noqa: BLE001 - foreign code; importing it can raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code; importing it can raise anything
             problems.append(f"{entry.name} ({entry.value}): can't be loaded: {type(error).__name__}: {error}")
             continue
         if not isinstance(spec, SamplerSpec):

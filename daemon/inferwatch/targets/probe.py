@@ -6,39 +6,31 @@ as the process lives, what was not is asked for again less and less often.
 
 import asyncio
 import ipaddress
-import json
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
 from inferwatch.config import EngineConfig
-from inferwatch.engines.registry import known, recognise
+from inferwatch.engines.registry import known
 from inferwatch.errors import InferwatchError, SourceError
-from inferwatch.model import ParsedPage, SeriesId
-from inferwatch.sources.compression import decode
 from inferwatch.sources.http import OK, HttpPage, PageClient
 from inferwatch.sources.procfs.net_tcp import Address
+from inferwatch.targets.answers import engine_of, model_of
 from inferwatch.targets.model import Endpoint, ProcessId, Target, TargetTable
-from inferwatch.targets.text import clean
 from inferwatch.targets.tracker import Clock
 
 PATHS: Final = ("/metrics", "/prometheus/metrics")
 MODELS: Final = "/v1/models"
 PAGE_BYTES: Final = 16 << 20
-NAMES_BYTES: Final = 1 << 20  # of a page, searched for names; some milliseconds
-PLAIN_BYTES: Final = 4 << 20  # of a page that comes compressed though that was not asked for
 MODELS_BYTES: Final = 1 << 20
 TRIES_AT_ONCE: Final = 8
 ENDPOINTS_LIMIT: Final = 4  # of one target, the most likely ones
 FIRST_WAIT_NS: Final = 5_000_000_000
 LONGEST_WAIT_NS: Final = 300_000_000_000
-SWITCHED_OFF: Final = 501  # llama.cpp without --metrics
-SERIES: Final = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)[{ ]", re.MULTILINE)
-NAMES_LIMIT: Final = 20_000
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 LOOPBACK: Final = "loopback"
+SWITCHED_OFF: Final = 501  # llama.cpp without --metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,30 +213,6 @@ class EngineProbe:
             return await client.fetch("*/*")
         finally:
             await client.close()
-
-
-def engine_of(page: HttpPage) -> str:
-    """Return which engine's series a page has, empty when it has none known; only names are looked at."""
-    try:
-        body = decode(page.body, page.content_encoding, PLAIN_BYTES) if page.content_encoding else page.body
-    except SourceError:
-        return ""
-    found = zip(range(NAMES_LIMIT), SERIES.finditer(body, 0, NAMES_BYTES), strict=False)
-    names = {match.group(1).decode("ascii") for _, match in found}
-    table = recognise(ParsedPage([(SeriesId(name, ()), 0.0) for name in sorted(names)], {}, {}))
-    return table.name if table is not None else ""
-
-
-def model_of(body: bytes) -> str:
-    """Return the first model of an answer to /v1/models, empty when it is none."""
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return ""
-    entries = document.get("data") if isinstance(document, dict) else None
-    first = entries[0] if isinstance(entries, list) and entries else None
-    name = first.get("id") if isinstance(first, dict) else None
-    return clean(name) if isinstance(name, str) else ""
 
 
 def place(url: str, own_addresses: Collection[Address] = frozenset()) -> tuple[str, int]:
