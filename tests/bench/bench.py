@@ -21,8 +21,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
+from bench.crowd import crowded
 from bench.measure import Scrape, costs, scrape
 from bench.pages import served, vllm_page
+from bench.soak import soak
+from bench.tasks import tasks
 from inferwatch.engines.mapping import Mapper
 from inferwatch.engines.vllm import TABLE
 from inferwatch.sources.openmetrics import PageParser
@@ -171,6 +174,32 @@ def rows(report: dict[str, Any]) -> list[Row]:
             parse["steady_seconds"],
             parse["prometheus_client_seconds"],
         ),
+        *_task_rows(report["tasks"]),
+        *_long_rows(report["crowded"], report["soak"]),
+    ]
+
+
+def _task_rows(found: dict[str, Any]) -> list[Row]:
+    rows = []
+    for shape, text in (("threads_8000", "8,000 threads of one process"), ("processes_1000", "1,000 processes")):
+        one = found[shape]
+        ours = one["iterator"]["median_seconds"] * 1e3
+        for peer in ("psutil", "process_exporter", "proc_files"):
+            what = f"{text}: CPU of one reading by the BPF iterator; by {peer} (ms)"
+            rows.append(_row(what, ours, one[peer]["median_seconds"] * 1e3))
+    return rows
+
+
+def _long_rows(crowd: dict[str, Any], long: dict[str, Any]) -> list[Row]:
+    host = f"{crowd['processes']} idle processes and {crowd['targets']} targets"
+    return [
+        _row(f"{host}: CPU of one core (%)", crowd["cpu_ratio"] * 100, None),
+        _row(f"{host}: RSS (MB)", crowd["rss_bytes"] / 1e6, None),
+        _row(
+            f"{long['rounds']} rounds of all samplers: growth of RSS (MB)",
+            long["growth_after_a_tenth_bytes"] / 1e6,
+            None,
+        ),
     ]
 
 
@@ -187,6 +216,9 @@ async def main(seconds: float) -> dict[str, Any]:
             "parsing": parsing(),
             "idle": await idle(seconds),
             "scraping": await scraping(Path(directory), min(seconds, 20.0)),
+            "tasks": tasks(),
+            "crowded": await crowded(seconds),
+            "soak": await soak(),
         }
     return report
 
