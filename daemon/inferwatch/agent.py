@@ -13,6 +13,7 @@ from inferwatch.logs import configure, get_logger
 from inferwatch.model import Event
 from inferwatch.runtime.events import EventRing
 from inferwatch.runtime.factory import UnitFactory, hostfs_of
+from inferwatch.runtime.memory import give_back_memory
 from inferwatch.runtime.scheduler import Scheduler, SystemClock
 from inferwatch.runtime.selfmetrics import FAMILIES, NAME, ReloadState, SelfMetrics
 from inferwatch.runtime.store import Store
@@ -113,6 +114,7 @@ class Agent:
                 # what is there now stays: without this a full collection stops the loop for some 35 ms
                 gc.collect()
                 gc.freeze()
+                give_back_memory()
                 announce(self, url)
                 await stopped
         finally:

@@ -15,12 +15,14 @@ from inferwatch.cli.output import complain, say
 from inferwatch.cli.report import WORKING, Report, reports
 from inferwatch.cli.summary import summary
 from inferwatch.runtime.discovery import find_samplers
+from inferwatch.runtime.memory import share_one_arena
 
 END_SECONDS: Final = 0.5
 
 
 def run(flags: settings.Flags) -> int:
     """Run the agent; return the exit code."""
+    share_one_arena()
     discovery = find_samplers()
     loaded = settings.load(flags, discovery)
     logs.configure(loaded.config.agent.log_level, loaded.config.agent.log_format)
