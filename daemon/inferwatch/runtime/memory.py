@@ -7,7 +7,7 @@ M_ARENA_MAX: Final = -8  # malloc.h
 
 
 def share_one_arena() -> None:
-    """Let all threads allocate from one arena: each thread's own costs megabytes, and only one runs Python at a time."""
+    """Let all threads allocate from one arena: each its own costs megabytes, and one runs Python at a time."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(M_ARENA_MAX, 1)
