@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -93,27 +93,39 @@ class AgentProcess:
         document = json.loads((await get(f"{self.url}/api/v1/samplers"))[2])
         return {sampler["name"]: sampler for sampler in document["samplers"]}
 
+    async def targets(self) -> dict[str, Any]:
+        document = json.loads((await get(f"{self.url}/api/v1/targets"))[2])
+        return {target["name"]: target for target in document["targets"]}
 
-async def start_agent(*arguments: str, port: int | None = None, log: Path | None = None) -> AgentProcess:
-    """Start an agent; its log goes to `log`."""
+
+async def start_agent(
+    *arguments: str, port: int | None = None, log: Path | None = None, before: Sequence[str] = ()
+) -> AgentProcess:
+    """Start an agent, by the command `before` when given; its log goes to `log`."""
     port = port or free_port()
     with (log or Path(os.devnull)).open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "inferwatch", "run", f"--web.listen-address=127.0.0.1:{port}", *arguments,
+            *before, sys.executable, "-m", "inferwatch", "run", f"--web.listen-address=127.0.0.1:{port}", *arguments,
             stdout=output, stderr=output,
         )  # fmt: skip
     return AgentProcess(process, port)
 
 
 @contextlib.asynccontextmanager
-async def agent(*arguments: str, port: int | None = None, log: Path | None = None) -> AsyncIterator[AgentProcess]:
-    """Run an agent that is ready."""
-    running = await start_agent(*arguments, port=port, log=log)
+async def agent(
+    *arguments: str,
+    port: int | None = None,
+    log: Path | None = None,
+    before: Sequence[str] = (),
+    number: int = signal.SIGTERM,
+) -> AsyncIterator[AgentProcess]:
+    """Run an agent that is ready, and end it with a signal."""
+    running = await start_agent(*arguments, port=port, log=log, before=before)
     try:
         await wait_until_ready(f"{running.url}/-/ready", running.process)
         yield running
     finally:
-        await end(running.process)
+        await end(running.process, number)
 
 
 class Prometheus:

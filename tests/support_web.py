@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from urllib.parse import urlsplit
 
 from inferwatch.config import Config, SamplerOptions, WebConfig
@@ -16,11 +17,26 @@ from inferwatch.runtime.store import Store
 from inferwatch.runtime.unit import Unit
 from inferwatch.samplers import Discovery
 from inferwatch.sources.hostfs import HostFs
+from inferwatch.sources.procfs.net_tcp import Address
 from inferwatch.spec import Context, Instance, SamplerSpec
+from inferwatch.targets.model import TargetTable
+from inferwatch.targets.probe import Discovery as EnginesFound
 from inferwatch.web.app import WebServer
 from support import FakeClock
 
 LIMIT_SECONDS = 10.0  # of a test that hangs; reached only when something is broken
+
+
+class FakeTracker:
+    """Shows the table that a test sets."""
+
+    own_addresses: frozenset[Address] = frozenset()
+
+    def __init__(self) -> None:
+        self.table = TargetTable()
+
+    def current(self) -> TargetTable:
+        return self.table
 
 
 class FakeAgent:
@@ -41,6 +57,8 @@ class FakeAgent:
         self.store = Store(self.clock.monotonic_ns)
         self.events = EventRing(10)
         self.scheduler = Scheduler(self.store, self.events, self.clock)
+        self.targets = FakeTracker()
+        self.engines_found = EnginesFound((), {})
         self.reload_problems: Sequence[str] = ()
         self.reloads = 0
 
@@ -91,6 +109,7 @@ class ScriptedSampler:
         """Nothing is held."""
 
 
+@cache  # families are compared by identity
 def value_family(sampler: str) -> Family:
     return Family(f"inferwatch_{sampler}_value", "A value of a test.", Kind.GAUGE, labels=("name",))
 

@@ -1,5 +1,6 @@
 """Reading the configuration: files to models, and mistakes to sentences."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,18 @@ def test_unknown_key_is_named_with_what_was_meant(file: Path, text: str, problem
         ("samplers = 3", "samplers: a table expected, found 3"),
         ("[samplers]\ncpu = 3", "samplers.cpu: a table expected, found 3"),
         ("engines = 3", "engines: an array of tables expected, found 3"),
-        ("[engines]\nurl = 'http://h'", "engines: an array of tables expected, found {'url': 'http://h'}"),
+        ("[engines]\nurl = 'http://h'", "engines: an array of tables expected, found a table"),
         ("[[engines]]", "engines[0].url: must be set"),
+        ("[[engines]]\nurl = ['http://h']", "engines[0].url: Input should be a valid string, found an array"),
+        (
+            "[[engines]]\nurl = 'http://h'\ntimeout_seconds = '1'",
+            "engines[0].timeout_seconds: Input should be a valid number, found '1'",
+        ),
+        (
+            "[[engines]]\nurl = 'http://h'\ntimeout_seconds = true",
+            "engines[0].timeout_seconds: Input should be a valid number, found True",
+        ),
+        ("[agent.paths]\nprocfs = ''", "agent.paths.procfs: the path is empty; an absolute path expected"),
         (
             "[agent]\nlog_level = 'loud'",
             "agent.log_level: Input should be 'debug', 'info', 'warning' or 'error', found 'loud'",
@@ -147,11 +158,39 @@ def test_file_that_is_not_toml_is_a_problem(file: Path, data: bytes, sentence: s
 def test_missing_file_and_directory_are_problems(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         load(tmp_path / "missing", MODELS, {})
-    with pytest.raises(ConfigError, match="Is a directory"):
+    with pytest.raises(ConfigError, match="Is a directory, a regular file expected"):
         load(tmp_path, MODELS, {})
 
 
+def test_pipe_is_refused_without_waiting_for_its_writer(file: Path) -> None:
+    os.mkfifo(file)
+
+    with pytest.raises(ConfigError, match="a named pipe, a regular file expected"):
+        load(file, MODELS, {})
+
+
+def test_device_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a device, a regular file expected"):
+        load(Path("/dev/zero"), MODELS, {})
+
+
+def test_file_larger_than_its_limit_is_refused(file: Path) -> None:
+    file.write_bytes(b"#" * (1 << 20))
+    assert load(file, MODELS, {}).path == file
+    file.write_bytes(b"#" * ((1 << 20) + 1))
+
+    with pytest.raises(ConfigError, match="larger than 1048576 bytes, refused"):
+        load(file, MODELS, {})
+
+
+def test_byte_order_mark_is_accepted(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf[agent]\r\nlog_level = 'debug'\r\n")
+
+    assert load(file, MODELS, {}).config.agent.log_level == "debug"
+
+
 def test_unreadable_file_is_a_problem(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("")
     fail_open(monkeypatch, {"config.toml": 13})
 
     with pytest.raises(ConfigError, match="can't be read: Permission denied"):
@@ -170,6 +209,24 @@ def test_unreadable_file_is_a_problem(file: Path, monkeypatch: pytest.MonkeyPatc
         f"[[engines]]\nurl = ['http://user:{SECRET}@h/']",
         f"engines = ['http://user:{SECRET}@h/']",
         f"engines = 'http://user:{'x' * 80}{SECRET}@h/'",
+        f"engines = ['http://h/?key={SECRET}']",
+        f"engines = 'http://h/?key={SECRET}'",
+        f"[engines]\nurl = 'http://h/?key={SECRET}'",
+        f"[[engines]]\nurl = ['http://h/?key={SECRET}']",
+        f"[[engines]]\nurl = {{a = 'http://h/?key={SECRET}'}}",
+        f"[[engines]]\nurl = 'http://a..b/?key={SECRET}'",
+        f"[[engines]]\nurl = 'http://h/x y?key={SECRET}'",
+        f"[[engines]]\nurl = 'http://h'\ntarget = 'http://h/?a=b&key={SECRET}'",
+        f"[[engines]]\nurl = 'http://h'\ntarget = 'http://user:pass {SECRET}@h/'",
+        f"[[engines]]\nurl = 'http://h'\nkind = 'http://h/?key={SECRET}'",
+        f"[[engines]]\nurl = 'http://h'\ninterval_seconds = 'http://h/?key={SECRET}'",
+        f"[[engines]]\nurl = 'http://h'\n'http://h/?key={SECRET}' = 1",
+        f"[[targets]]\nname = 'http://h/?key={SECRET}'\nmatch.port = 1",
+        f"[web]\nlisten_address = 'http://user:{SECRET}@h/'",
+        f"[web]\nlisten_address = 'user:{SECRET}@h:1 '",
+        f"[web]\nlisten_address = 'http://h/?key={SECRET}'",
+        f"[samplers]\n'http://h/?key={SECRET}' = 1",
+        f"[a.'http://h/?key={SECRET}']\n[a.'http://h/?key={SECRET}']",
         f"[[engines]]\nurl = 'http://h'\nbearer_token = '{SECRET}'",
         f"[[engines]]\nurl = 'http://h'\npassword = '{SECRET}'",
     ],

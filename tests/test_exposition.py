@@ -110,11 +110,86 @@ def test_repeated_series_is_left_out_and_counted() -> None:
     assert rendered.dropped == 1
 
 
-def test_histogram_without_a_sum_has_no_sum_line() -> None:
-    page = whole([HISTOGRAM(HistogramValue((1.0,), (1, 1), None), "x")], Format.TEXT)
+def test_histogram_without_a_sum_has_buckets_only_since_openmetrics_has_no_count_without_a_sum() -> None:
+    samples = [
+        HISTOGRAM(HistogramValue((1.0,), (1, 2), None), "x"),
+        HISTOGRAM(HistogramValue((1.0,), (1, 2), 3.0), "y"),
+    ]
+    lines = read_openmetrics(whole(samples, Format.OPENMETRICS))
 
-    assert "_sum" not in page
-    assert "_count" in page
+    assert lines == read_text(whole(samples, Format.TEXT))
+    assert [name for name, labels, _ in lines if labels["target"] == "x"] == ["inferwatch_wait_seconds_bucket"] * 2
+    assert len(lines) == 6
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        COUNT(-5, "idle"),
+        COUNT(-1e-9, "idle"),
+        INFO(2, "x"),
+        INFO(math.nan, "x"),
+        HISTOGRAM(HistogramValue((1.0, 2.0), (3, 2, 4), 1.0), "x"),
+        HISTOGRAM(HistogramValue((1.0,), (-1, 2), 1.0), "x"),
+        HISTOGRAM(HistogramValue((1.0,), (1, 1.5), 1.0), "x"),
+        HISTOGRAM(HistogramValue((1.0,), (1, math.nan), 1.0), "x"),
+        HISTOGRAM(HistogramValue((1.0,), (1, math.inf), 1.0), "x"),
+        HISTOGRAM(HistogramValue((1.0,), (1, 1), -5.0), "x"),
+        HISTOGRAM(HistogramValue((1.0,), (1, 1), math.nan), "x"),
+        HISTOGRAM(HistogramValue((1.0,), (1, 1), math.inf), "x"),
+        HISTOGRAM(HistogramValue((-1.0,), (1, 1), 1.0), "x"),
+        HISTOGRAM(HistogramValue((2.0, 1.0), (1, 1, 1), 1.0), "x"),
+        HISTOGRAM(HistogramValue((1.0, 1.0), (1, 1, 1), 1.0), "x"),
+        HISTOGRAM(HistogramValue((math.inf,), (1, 1), 1.0), "x"),
+        HISTOGRAM(HistogramValue((math.nan,), (1, 1), 1.0), "x"),
+    ],
+    ids=str,
+)
+def test_value_that_would_make_the_page_invalid_is_left_out_and_counted(sample: Sample) -> None:
+    rendered = Renderer().render([sample, COUNT(1, "user")])
+
+    assert (rendered.series, rendered.dropped) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        COUNT(0, "idle"),
+        COUNT(-0.0, "idle"),
+        LEVEL(-1.5, "x", "y"),
+        HISTOGRAM(HistogramValue((), (0,), 0.0), "x"),
+        HISTOGRAM(HistogramValue((-1.0, 0.0), (0, 1, 1), None), "x"),
+        HISTOGRAM(HistogramValue((0.0, 1.0), (0, 0, 2.0**60), 0.0), "x"),
+    ],
+    ids=str,
+)
+def test_unusual_but_valid_value_is_kept(sample: Sample) -> None:
+    assert read_openmetrics(whole([sample], Format.OPENMETRICS)) == read_text(whole([sample], Format.TEXT)) != []
+
+
+NUMBERS = st.floats() | st.sampled_from([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0])
+HISTOGRAMS = st.lists(NUMBERS, max_size=3).flatmap(
+    lambda bounds: st.builds(
+        HistogramValue,
+        st.just(tuple(bounds)),
+        st.tuples(*[NUMBERS] * (len(bounds) + 1)),
+        st.none() | NUMBERS,
+    )
+)
+SAMPLES = st.one_of(
+    st.builds(COUNT, NUMBERS, st.sampled_from("ab")),
+    st.builds(INFO, NUMBERS, st.sampled_from("ab")),
+    st.builds(LEVEL, NUMBERS, st.sampled_from("ab"), st.just("")),
+    st.builds(HISTOGRAM, HISTOGRAMS, st.sampled_from("ab")),
+)
+
+
+@given(st.lists(SAMPLES, max_size=6))
+def test_no_samples_make_a_page_that_can_not_be_read_back(samples: list[Sample]) -> None:
+    rendered = Renderer().render(samples)
+    text, openmetrics = (rendered.whole(form).raw.decode() for form in (Format.TEXT, Format.OPENMETRICS))
+
+    assert len(read_text(text)) == len(read_openmetrics(openmetrics)) == rendered.series
 
 
 def test_histogram_whose_bounds_change_gets_new_bucket_lines() -> None:

@@ -1,5 +1,7 @@
 """The configuration's models: every option with its default, its unit in the name and one sentence."""
 
+import ipaddress
+import re
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -10,6 +12,24 @@ from inferwatch.config_table import LABEL_VALUE, Interval, Table
 from inferwatch.config_targets import DiscoveryConfig, TargetConfig
 
 DEFAULT_PORT: Final = 10940
+ENGINE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+HOST_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,63}\Z")  # of the name as DNS has it; `_` is in names of services
+LONGEST_HOST: Final = 253  # RFC 1035, without the final dot
+
+
+def check_path(value: object) -> object:
+    """Refuse what can't be a path: an empty one would mean the directory that the agent was started in.
+
+    Raises:
+        ValueError: When it is empty or has a NUL in it.
+    """
+    if isinstance(value, str | Path) and str(value) in {"", "."}:
+        msg = "the path is empty; an absolute path expected"
+        raise ValueError(msg)
+    if isinstance(value, str | Path) and "\0" in str(value):
+        msg = "the path has a NUL in it; an absolute path expected"
+        raise ValueError(msg)
+    return value
 
 
 class SamplerOptions(Table):
@@ -27,6 +47,8 @@ class Paths(Table):
     procfs: Path = Field(default=Path("/proc"), description="Where the host's procfs is mounted.")
     sysfs: Path = Field(default=Path("/sys"), description="Where the host's sysfs is mounted.")
     rootfs: Path = Field(default=Path("/"), description="Where the host's root file system is mounted.")
+
+    _check = field_validator("procfs", "sysfs", "rootfs", mode="before")(check_path)
 
 
 class AgentConfig(Table):
@@ -88,6 +110,16 @@ class TlsConfig(Table):
     )
     verify: StrictBool = Field(default=True, description="Whether the certificate is checked at all.")
 
+    _check = field_validator("ca_file", "cert_file", "key_file", mode="before")(check_path)
+
+    @field_validator("server_name")
+    @classmethod
+    def _check_name(cls, value: str | None) -> str | None:
+        if value is not None and not is_host(value):
+            msg = "can't be the name in a certificate; a host name or address expected"
+            raise ValueError(msg)
+        return value
+
     @model_validator(mode="after")
     def _pair(self) -> "TlsConfig":
         if self.key_file is not None and self.cert_file is None:
@@ -121,6 +153,7 @@ class EngineConfig(Table):
         default=None,
         ge=0.1,
         le=300,
+        strict=True,
         examples=[4.0],
         description="Limit of one scrape, name resolution included; four fifths of the interval when not set.",
     )
@@ -131,21 +164,37 @@ class EngineConfig(Table):
     )
     tls: TlsConfig = Field(default_factory=TlsConfig, description="How an HTTPS page's certificate is judged.")
 
+    _check = field_validator("bearer_token_file", mode="before")(check_path)
+
     @field_validator("url")
     @classmethod
     def _check_url(cls, value: str) -> str:
         # no message shows the address: what is malformed may hold a password in an unexpected place
+        malformed = "not an address: the host or the port is malformed; http://host:port/metrics expected"
         try:
             parts = urlsplit(value)
-            _ = parts.port
+            port = parts.port
         except ValueError:
-            msg = "not an address: the host or the port is malformed; http://host:port/metrics expected"
-            raise ValueError(msg) from None
+            raise ValueError(malformed) from None
         if "@" in parts.netloc:
             msg = "the address holds a user name or password; use bearer_token_file instead"
             raise ValueError(msg)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             msg = "not an http:// or https:// address of a metrics page; http://host:port/metrics expected"
+            raise ValueError(msg)
+        bracketed = parts.netloc.startswith("[")  # only IPv6 is written so
+        if port == 0 or bracketed != (":" in parts.hostname) or not is_host(parts.hostname):
+            raise ValueError(malformed)
+        if not value.isprintable() or " " in value:
+            msg = "not an address: a blank or something that can't be printed is in it; write it as %XX"
+            raise ValueError(msg)
+        return value
+
+    @field_validator("kind")
+    @classmethod
+    def _check_kind(cls, value: str) -> str:
+        if not ENGINE_NAME.match(value):
+            msg = f"{value!r} is not the name of an engine: letters, digits and . _ - expected, or auto"
             raise ValueError(msg)
         return value
 
@@ -186,6 +235,21 @@ class Config(Table):
         return self
 
 
+def is_host(text: str) -> bool:
+    """Return whether a text can be the host of an address: a number, or a name that DNS can hold."""
+    if ":" in text:
+        try:
+            ipaddress.IPv6Address(text)
+        except ValueError:
+            return False
+        return text.isprintable()
+    try:
+        name = text.removesuffix(".").encode("idna").decode("ascii")
+    except UnicodeError:  # an empty label, or one of more than 63 bytes
+        return False
+    return text.isprintable() and len(name) <= LONGEST_HOST and all(map(HOST_LABEL.match, name.split(".")))
+
+
 def parse_listen_address(value: str) -> tuple[str, int]:
     """Split `host:port`, `[ipv6]:port` or `:port` (all addresses).
 
@@ -195,6 +259,9 @@ def parse_listen_address(value: str) -> tuple[str, int]:
     host, separator, port = value.rpartition(":")
     if not separator or not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65_535:  # noqa: PLR2004 - the largest port
         msg = f"{value!r} is not an address to listen on: host:port expected, for example 127.0.0.1:{DEFAULT_PORT}"
+        raise ValueError(msg)
+    if any(char.isspace() or not char.isprintable() for char in host):
+        msg = f"{value!r} is not an address to listen on: the host has a blank or an unprintable character in it"
         raise ValueError(msg)
     if host.startswith("[") != host.endswith("]") or (":" in host and not host.startswith("[")):
         msg = f"{value!r} is not an address to listen on: an IPv6 address stands in brackets, for example [::1]:{port}"

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from inferwatch.config_table import LABEL_VALUE, Table
 from inferwatch.pattern import Pattern
@@ -47,7 +47,12 @@ class TargetMatch(Table):
         description="Name (of the host's /etc/passwd) or number of the user that it runs as.",
     )
     port: int | None = Field(
-        default=None, ge=1, le=65_535, examples=[8000], description="TCP port on which the process itself listens."
+        default=None,
+        ge=1,
+        le=65_535,
+        strict=True,
+        examples=[8000],
+        description="TCP port on which the process itself listens.",
     )
 
     @model_validator(mode="after")
@@ -64,15 +69,16 @@ class TargetConfig(Table):
     name: str = Field(examples=["my-service"], description="Value of the label `target`.")
     match: TargetMatch = Field(description="Which processes are meant; all keys that are given must hold.")
 
-    @model_validator(mode="after")
-    def _check_name(self) -> "TargetConfig":
-        if not LABEL_VALUE.match(self.name):
-            msg = f"{self.name!r} can't be a target: letters, digits and . _ : / - expected, 128 at most"
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, value: str) -> str:
+        if not LABEL_VALUE.match(value):
+            msg = f"{value!r} can't be a target: letters, digits and . _ : / - expected, 128 at most"
             raise ValueError(msg)
-        if self.name == REST_OF_THE_NODE:
-            msg = f"{self.name!r} can't be a target: it stands for the rest of the node"
+        if value == REST_OF_THE_NODE:
+            msg = f"{value!r} can't be a target: it stands for the rest of the node"
             raise ValueError(msg)
-        return self
+        return value
 
 
 class DiscoveryConfig(Table):
@@ -84,10 +90,16 @@ class DiscoveryConfig(Table):
     engines: Literal["on", "off"] = Field(
         default="on", description="Whether metrics pages of targets are found and scraped without an [[engines]] entry."
     )
-    max_targets: int = Field(default=50, ge=1, le=1000, description="Most targets; what is over is counted.")
+    max_targets: int = Field(
+        default=50, ge=1, le=1000, strict=True, description="Most targets; what is over is counted."
+    )
     max_processes_per_target: int = Field(
-        default=500, ge=1, le=10_000, description="Most processes shown of one target; what is over is counted."
+        default=500,
+        ge=1,
+        le=10_000,
+        strict=True,
+        description="Most processes shown of one target; what is over is counted.",
     )
     probe_timeout_seconds: float = Field(
-        default=2.0, ge=0.1, le=30, description="Limit of one try to find the metrics page of a port."
+        default=2.0, ge=0.1, le=30, strict=True, description="Limit of one try to find the metrics page of a port."
     )

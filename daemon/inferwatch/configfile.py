@@ -3,6 +3,7 @@
 import difflib
 import json
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,11 @@ from inferwatch.errors import ConfigError
 SAMPLERS: Final = "samplers"
 COMMAND_LINE: Final = "command line: "
 BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+\Z")
-CREDENTIALS: Final = re.compile(r"//[^\s'\"]*@")  # user name and password of an address in the wrong place
+CREDENTIALS: Final = re.compile(r".*@", re.DOTALL)  # user name and password of an address in the wrong place
+QUERY: Final = re.compile(r"\?.*", re.DOTALL)  # and its query, which may be a token
+MAX_BYTES: Final = 1 << 20  # a file of thousands of engines is a tenth of it
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # of editors on Windows; TOML has none
+FILE_TYPES: Final = {stat.S_IFDIR: "Is a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 # what pydantic says in its own terms, in those of the file
 MESSAGES: Final = {
     "missing": "must be set",
@@ -72,16 +77,30 @@ def load(path: Path | None, models: Mapping[str, type[SamplerOptions]], override
 
 
 def _read(path: Path) -> dict[str, Any]:
+    data = _read_bytes(path).removeprefix(BYTE_ORDER_MARK)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError([f"{path}: can't be read: {error.strerror or error}; {NOT_TOML}"]) from error
+        return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError([f"{path}: byte {error.start} is not UTF-8; {NOT_TOML}"]) from error
     except ValueError as error:  # TOMLDecodeError is one; so is what int() says to a number of too many digits
-        raise ConfigError([f"{path}: not TOML: {error}; {NOT_TOML}"]) from error
+        raise ConfigError([f"{path}: not TOML: {hide_secrets(str(error))}; {NOT_TOML}"]) from error
     except RecursionError as error:
         raise ConfigError([f"{path}: nested too deeply; {NOT_TOML}"]) from error
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # asked first: opening a pipe waits for whoever writes to it
+            kind = FILE_TYPES.get(stat.S_IFMT(mode), "a device")
+            raise ConfigError([f"{path}: can't be read: {kind}, a regular file expected; {NOT_TOML}"])
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError([f"{path}: can't be read: {error.strerror or error}; {NOT_TOML}"]) from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError([f"{path}: larger than {MAX_BYTES} bytes, refused; {NOT_TOML}"])
+    return data
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,7 +152,8 @@ def _sentences(error: ValidationError, model: type[BaseModel], prefix: tuple[str
             yield f"{name}: unknown option{_did_you_mean(str(item['loc'][-1]), known)}"
             continue
         message = MESSAGES.get(item["type"], item["msg"].removeprefix("Value error, "))
-        # secrets stand in files, never in an option: so what was found may be shown
+        if isinstance(item["input"], str):
+            message = message.replace(repr(item["input"]), _short(item["input"]))
         found = "" if item["type"] in {"value_error", "missing"} else f", found {_short(item['input'])}"
         yield f"{name}: {message}{found}" if name else message + found
 
@@ -172,11 +192,21 @@ def _dotted(location: list[str | int]) -> str:
             text += f"[{step}]"
             continue
         # a key can be any text: quoted as in the file, so that a line break in it does not make two problems of one
-        key = step if BARE_KEY.match(step) else json.dumps(step)
+        key = step if BARE_KEY.match(step) else json.dumps(hide_secrets(step))
         text += f".{key}" if text else key
     return text
 
 
 def _short(value: object) -> str:
-    text = CREDENTIALS.sub("//...@", repr(value))
+    """Return what was found, on one line; of a table or an array only that it is one, since anything may be in it."""
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "an array"
+    text = repr(hide_secrets(value) if isinstance(value, str) else value)
     return text if len(text) <= 80 else text[:77] + "..."  # noqa: PLR2004 - one line of a terminal
+
+
+def hide_secrets(text: str) -> str:
+    """Replace what may be a secret in an address: user name, password and query."""
+    return QUERY.sub("?...", CREDENTIALS.sub("...@", text, count=1))

@@ -5,6 +5,7 @@ the next, which makes a rendering many times cheaper (see `make bench`). The lib
 """
 
 import math
+import operator
 import re
 import struct
 import zlib
@@ -59,7 +60,7 @@ class Rendered:
     Args:
         lines: Per family its lines without the family's head, in the order of the samples.
         series: Number of lines.
-        dropped: Number of samples left out because their value is not a finite number, or that repeat a series.
+        dropped: Number of samples left out because their value is not valid, or that repeat a series.
     """
 
     __slots__ = ("_whole", "dropped", "lines", "series")
@@ -96,8 +97,8 @@ class Renderer:
     def render(self, samples: Iterable[Sample]) -> Rendered:
         """Render samples.
 
-        A sample whose value is NaN or infinite, and one that repeats a series, is left out and counted: it would spoil
-        the page for everybody.
+        A sample whose value is not valid (see `is_valid`), and one that repeats a series, is left out and counted: it
+        would spoil the page for everybody.
         """
         used: dict[tuple[Family, tuple[str, ...]], _Beginnings] = {}
         bodies: dict[Family, list[bytes]] = {}
@@ -105,7 +106,7 @@ class Renderer:
         for sample in samples:
             key = (sample.family, sample.labels)
             value = sample.value
-            if key in used or not _is_finite(value):
+            if key in used or not is_valid(sample):
                 dropped += 1
                 continue
             beginnings = self._known.get(key)
@@ -204,18 +205,34 @@ def _histogram_beginnings(family: Family, labels: tuple[str, ...], value: Histog
 
 
 def _histogram_lines(prefixes: Sequence[bytes], value: HistogramValue) -> list[bytes]:
+    """Return a histogram's lines; OpenMetrics has the sum and the number of observations together or not at all."""
     count = len(value.counts)
     lines = [prefix + format_value(number) for prefix, number in zip(prefixes, value.counts, strict=False)]
     if value.sum is not None:
         lines.append(prefixes[count] + format_value(value.sum))
-    lines.append(prefixes[count + 1] + format_value(value.counts[-1]))
+        lines.append(prefixes[count + 1] + format_value(value.counts[-1]))
     return lines
 
 
-def _is_finite(value: float | HistogramValue) -> bool:
+def is_valid(sample: Sample) -> bool:
+    """Return whether both forms of the page may hold a sample; one that they may not spoils the whole page."""
+    value = sample.value
     if isinstance(value, HistogramValue):
-        return all(map(math.isfinite, value.counts)) and (value.sum is None or math.isfinite(value.sum))
-    return math.isfinite(value)
+        return _is_valid_histogram(value)
+    if sample.family.kind is Kind.INFO:
+        return value == 1
+    return math.isfinite(value) and (value >= 0 or sample.family.kind is not Kind.COUNTER)
+
+
+def _is_valid_histogram(value: HistogramValue) -> bool:
+    bounds, counts = value.bounds, value.counts
+    if not (all(map(math.isfinite, bounds)) and all(map(math.isfinite, counts))):
+        return False
+    ascending = all(map(operator.lt, bounds, bounds[1:])) and all(map(operator.le, counts, counts[1:]))
+    whole = all(count == int(count) for count in counts)
+    if not (ascending and whole and counts[0] >= 0):
+        return False
+    return value.sum is None or (0 <= value.sum < math.inf and not (bounds and bounds[0] < 0))
 
 
 @lru_cache(maxsize=64)

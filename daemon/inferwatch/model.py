@@ -42,9 +42,12 @@ class HistogramValue:
             raise ValueError(msg)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Family:
     """A metric family: everything that is known of it before a value is.
+
+    A family is made once, as a constant of a module, and is compared and hashed by identity,
+    which happens for every sample.
 
     Calling a family makes a sample of it: `CPU_SECONDS(12.5, "0", "user")`.
 

@@ -104,7 +104,9 @@ async def _loop_delay(ours: AgentProcess, seconds: float, clients: int) -> float
     first = True
     while time.monotonic() - began < seconds:
         await asyncio.sleep(INTERVAL)
-        line = next(line for line in (await ours.page()).splitlines() if "event_loop_delay_seconds " in line)
+        line = next(
+            line for line in (await ours.page()).splitlines() if line.startswith("inferwatch_event_loop_delay_seconds ")
+        )
         if not first:  # the first reading covers the time before
             worst = max(worst, float(line.split()[-1]))
         first = False

@@ -11,7 +11,7 @@ from inferwatch.cli.settings import Flags
 from inferwatch.config import AgentConfig
 from support_cli import call, fake, samplers
 
-COMMANDS = ("run", "once", "list", "doctor")
+COMMANDS = ("run", "once", "list", "targets", "doctor")
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,7 +21,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-@pytest.mark.parametrize("command", [(), ("run",), ("once",), ("list",), ("doctor",), ("check-config",), ("render",)])
+@pytest.mark.parametrize(
+    "command", [(), ("run",), ("once",), ("list",), ("targets",), ("doctor",), ("check-config",), ("render",)]
+)
 def test_help(capsys: pytest.CaptureFixture[str], command: tuple[str, ...], flag: str) -> None:
     result = call(capsys, *command, flag)
 
@@ -37,6 +39,7 @@ def test_help(capsys: pytest.CaptureFixture[str], command: tuple[str, ...], flag
         ("run", "--nonsense"),
         ("run", "argument"),
         ("once", "--format", "xml"),
+        ("targets", "--format", "xml"),
         ("once", "--web.listen-address", ":1"),
         ("run", "--log.level", "loud"),
         ("check-config",),
@@ -79,7 +82,7 @@ def test_flags_are_nested_as_in_the_file() -> None:
     }
 
 
-@pytest.mark.parametrize("command", ["run", "once", "list"])
+@pytest.mark.parametrize("command", ["run", "once", "list", "targets"])
 def test_configuration_that_can_not_be_used_is_2_with_a_line_per_mistake(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
 ) -> None:

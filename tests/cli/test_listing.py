@@ -1,6 +1,5 @@
 """The command `list`."""
 
-import io
 import sys
 import time
 from pathlib import Path
@@ -9,22 +8,7 @@ import pytest
 
 from inferwatch.cli import listing
 from inferwatch.cli.settings import Flags
-from support_cli import call, fake, samplers
-
-
-class Terminal(io.TextIOWrapper):
-    """Standard output that says it is a terminal."""
-
-    def __init__(self) -> None:
-        self._bytes = io.BytesIO()
-        super().__init__(self._bytes, encoding="utf-8", write_through=True)
-
-    def isatty(self) -> bool:
-        return True
-
-    @property
-    def text(self) -> str:
-        return self._bytes.getvalue().decode()
+from support_cli import Terminal, call, fake, samplers
 
 
 def test_table_has_a_line_per_sampler_with_tabs_between_the_columns(

@@ -4,13 +4,17 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from inferwatch.engines import llamacpp, schema, vllm
-from inferwatch.engines.mapping import Mapper
+from inferwatch.engines.labels import CALM_PAGES
+from inferwatch.engines.mapping import MAX_KEPT_CHARACTERS, Mapper
 from inferwatch.engines.registry import TABLES
 from inferwatch.engines.rules import Combine, EngineTable, Ignore, LabelFrom, Reason, Rule
 from inferwatch.errors import ParseError
-from inferwatch.model import HistogramValue, Kind, ParsedPage, SeriesId
+from inferwatch.exposition import EOF, Format, Renderer
+from inferwatch.model import HistogramValue, Kind, ParsedPage, Sample, SeriesId
 from inferwatch.sources.openmetrics import PageParser
 from strategies import mutated_tokens
 from support_engine import ENGINES, TEXT, Scrapes, figures, histograms, mapped, parsed
@@ -52,6 +56,38 @@ def histogram(name: str, labels: str = "", **changes: str) -> bytes:
 )
 def test_renamed_gauge_gives_one_value_and_the_new_name_wins(page: bytes) -> None:
     assert figures(mapped(page), KV) == {("",): 0.42}
+
+
+def test_models_that_name_the_same_thing_differently_keep_their_values() -> None:
+    old = b'vllm:gpu_cache_usage_perc{model_name="a"} 0.4\n'
+    new = b'vllm:kv_cache_usage_perc{model_name="b"} 0.5\n'
+    result = mapped(old + new)
+
+    assert figures(result, KV) == {("a",): 0.4, ("b",): 0.5}
+    assert {upstream for _, upstream in result.used} == {"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"}
+    assert result.dropped == {}
+
+
+def test_model_that_has_both_names_has_one_value_and_the_new_name_wins() -> None:
+    page = "".join(
+        f'vllm:{name}_cache_usage_perc{{model_name="{model}"}} {value}\n'
+        for name, model, value in [("gpu", "a", 0.1), ("kv", "a", 0.2), ("gpu", "b", 0.3), ("kv", "c", 0.4)]
+    )
+
+    assert figures(mapped(page.encode()), KV) == {("a",): 0.2, ("b",): 0.3, ("c",): 0.4}
+
+
+def test_series_without_a_model_is_the_same_as_the_only_models_when_the_new_name_is_chosen() -> None:
+    page = b'vllm:gpu_cache_usage_perc 0.4\nvllm:kv_cache_usage_perc{model_name="a"} 0.5\n'
+
+    assert figures(mapped(page), KV) == {("a",): 0.5}
+
+
+def test_what_is_added_to_a_series_belongs_to_the_labels_that_have_it() -> None:
+    table = custom(Rule(("computed_total",), schema.PROMPT_TOKENS, plus=("cached_total",)))
+    page = b'x:computed_total{model_name="a"} 5\nx:cached_total{model_name="a"} 2\nx:cached_total{model_name="b"} 9\n'
+
+    assert figures(mapped(page, table), "prompt_tokens_total") == {("a",): 7}
 
 
 def test_old_name_is_read_when_the_new_one_has_no_number() -> None:
@@ -176,16 +212,42 @@ def test_ratio_a_little_above_one_is_kept() -> None:
     assert figures(mapped(b"vllm:kv_cache_usage_perc 1.0001\n"), KV) == {("",): 1.0001}
 
 
-@pytest.mark.parametrize(
-    "value", ["9223372036854775794", "4294967295", "140737488355328.0", "2147483632", "18446744073709551615"]
-)
-def test_sentinel_of_a_gauge_is_dropped_and_an_honest_counter_is_not(value: str) -> None:
-    page = f"vllm:num_requests_waiting {value}\nvllm:generation_tokens_total {value}\n".encode()
-    result = mapped(page)
+BLANKS_32_BIT = ["4294967295", "2147483632", "2147483635"]
+BLANKS_64_BIT = ["9223372036854775794", "140737488355328.0", "140737488355331.0", "18446744073709551615"]
+
+
+@pytest.mark.parametrize("value", [*BLANKS_32_BIT, *BLANKS_64_BIT])
+def test_sentinel_of_a_gauge_is_dropped_and_counted(value: str) -> None:
+    result = mapped(f"vllm:num_requests_waiting {value}\nvllm:num_requests_running 1\n".encode())
 
     assert figures(result, "requests_waiting") == {}
-    assert figures(result, "generation_tokens_total") == {("",): float(value)}
+    assert figures(result, "requests_running") == {("",): 1}
     assert result.dropped == {"sentinel": 1}
+
+
+@pytest.mark.parametrize("value", BLANKS_64_BIT)
+def test_large_sentinel_of_a_counter_is_dropped_and_counted(value: str) -> None:
+    result = mapped(f"vllm:generation_tokens_total {value}\nvllm:num_requests_running 1\n".encode())
+
+    assert figures(result, "generation_tokens_total") == {}
+    assert result.dropped == {"sentinel": 1}
+
+
+@pytest.mark.parametrize("value", BLANKS_32_BIT)
+def test_counter_that_honestly_passes_a_32_bit_sentinel_is_kept(value: str) -> None:
+    result = mapped(f"vllm:generation_tokens_total {value}\n".encode())
+
+    assert figures(result, "generation_tokens_total") == {("",): float(value)}
+    assert result.dropped == {}
+
+
+@pytest.mark.parametrize("value", ["None", "-nan(ind)", "null"])
+def test_value_that_is_a_word_for_no_number_is_dropped_and_counted_and_the_page_is_kept(value: str) -> None:
+    result = mapped(f"vllm:kv_cache_usage_perc {value}\nvllm:num_requests_running 1\n".encode())
+
+    assert figures(result, KV) == {}
+    assert figures(result, "requests_running") == {("",): 1}
+    assert result.dropped == {"not_finite": 1}
 
 
 def test_negative_counter_is_dropped_and_counted() -> None:
@@ -197,11 +259,36 @@ def test_negative_counter_is_dropped_and_counted() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"1.0": "0"}, {"+Inf": ""}, {"count": "5"}, {"0.1": "-1"}, {"x": "1"}, {"+Inf": "2"}],
-    ids=["counts fall", "no +Inf", "count is not that of +Inf", "negative", "le is no number", "+Inf is below"],
+    [
+        {"1.0": "0"},
+        {"+Inf": ""},
+        {"count": "5"},
+        {"0.1": "-1"},
+        {"x": "1"},
+        {"+Inf": "2"},
+        {"sum": "-5"},
+        {"0.1": "0.5"},
+        {"+Inf": "1e19", "count": "1e19"},
+        {"y": "0"},
+        {"z": "0"},
+    ],
+    ids=[
+        "counts fall",
+        "no +Inf",
+        "count is not that of +Inf",
+        "negative",
+        "le is no number",
+        "+Inf is below",
+        "negative sum",
+        "count with a fraction",
+        "count that nobody counts to",
+        "negative bound",
+        "bound below all",
+    ],
 )
 def test_broken_histogram_is_dropped_and_counted(changes: dict[str, str]) -> None:
     page = histogram("vllm:time_to_first_token_seconds", **changes).replace(b"_x{", b'_bucket{le="x",')
+    page = page.replace(b"_y{", b'_bucket{le="-1",').replace(b"_z{", b'_bucket{le="-Inf",')
     result = mapped(page + b"vllm:num_requests_running 1\n")
 
     assert histograms(result, "time_to_first_token_seconds") == {}
@@ -341,12 +428,54 @@ def test_fifty_thousand_models_become_the_cap_and_other_and_are_counted() -> Non
         assert result.dropped == {"label_limit": 49_500}
 
 
-def test_models_that_are_gone_make_room_for_new_ones() -> None:
-    mapper = Mapper(VLLM, "t", label_value_limit=2)
-    mapper.map(models(["a", "b"]))
-    mapper.map(models(["c"]))  # over the cap, while a and b have just gone
+def shown_models(mapper: Mapper, *names: str) -> set[str]:
+    return {model for (model,) in figures(mapper.map(models(names)), "generation_tokens_total")}
 
-    assert figures(mapper.map(models(["c"])), "generation_tokens_total") == {("c",): 1}
+
+def test_models_that_are_gone_make_room_for_new_ones_after_a_while() -> None:
+    mapper = Mapper(VLLM, "t", label_value_limit=2)
+    shown_models(mapper, "a", "b")
+    seen = [shown_models(mapper, "b", "c") for _ in range(CALM_PAGES + 1)]
+
+    assert seen == [{"b", "other"}] * CALM_PAGES + [{"b", "c"}]
+
+
+def test_models_that_do_not_fit_are_other_on_every_page_however_they_change() -> None:
+    mapper = Mapper(VLLM, "t", label_value_limit=50)
+    seen: set[str] = set()
+    for page in range(2 * CALM_PAGES):
+        seen |= shown_models(mapper, *(f"model-{page}-{number}" for number in range(300)))
+
+    assert len(seen) == 51
+
+
+def test_models_that_fit_but_change_at_each_scrape_make_few_series() -> None:
+    mapper = Mapper(VLLM, "t", label_value_limit=10)
+    seen: set[str] = set()
+    for page in range(4 * CALM_PAGES):
+        seen |= shown_models(mapper, *(f"model-{page}-{number}" for number in range(10)))
+
+    assert len(seen) <= 4 * 10 + 1
+
+
+def test_model_that_was_admitted_stays_when_others_are_folded() -> None:
+    mapper = Mapper(VLLM, "t", label_value_limit=2)
+    seen = [shown_models(mapper, *names) for names in (["a", "b"], ["c", "d", "a", "b"], ["c", "d", "e"], ["e", "b"])]
+
+    assert seen == [{"a", "b"}, {"a", "b", "other"}, {"other"}, {"b", "other"}]
+
+
+def test_other_open_labels_make_room_too() -> None:
+    scrapes = Scrapes(VLLM, label_value_limit=2)
+
+    def reasons(*names: str) -> set[str]:
+        page = "".join(f'vllm:admission_rejections_total{{reason="{name}"}} 1\n' for name in names)
+        return {reason for _, reason in figures(scrapes(page.encode()), "rejections_total")}
+
+    reasons("a", "b", "c")
+    seen = [reasons("c", "a") for _ in range(CALM_PAGES + 1)]
+
+    assert (seen[0], seen[-1]) == ({"a", "other"}, {"a", "c"})
 
 
 def test_cap_holds_for_other_open_labels_too() -> None:
@@ -372,6 +501,16 @@ def test_memory_is_bounded_when_series_come_and_go() -> None:
     assert len(mapper._classifier._groups) <= 2 * 50 + 1024 + 50
 
 
+def test_memory_is_bounded_when_overlong_series_come_and_go() -> None:
+    mapper = Mapper(VLLM, "t")
+    for number in range(60):
+        names = [f"m-{number}-{index}-" + "x" * 10_000 for index in range(100)]
+        mapper.map(models(names))
+
+    kept = sum(len(plan.series.labels[1][1]) for plan in mapper._plans.values())
+    assert kept <= MAX_KEPT_CHARACTERS + 1_100_000
+
+
 # Whatever the page holds ---------------------------------------------------------------------------------------------
 
 
@@ -390,6 +529,19 @@ def check(mapper: Mapper, page: ParsedPage) -> None:
             values = [sample.value]
         assert all(math.isfinite(value) for value in values)
     assert set(result.dropped) <= set(schema.DROP_REASONS)
+    check_rendered(result.samples)
+
+
+def check_rendered(samples: Sequence[Sample]) -> None:
+    """Render both forms of the page and let the client library read them back."""
+    rendered = Renderer().render(samples)
+    text = rendered.whole(Format.TEXT).raw.decode()
+    openmetrics = (rendered.whole(Format.OPENMETRICS).raw + EOF).decode()
+    read_text = [one for family in parse_text(text) for one in family.samples]
+    read = [one for family in parse_openmetrics(openmetrics) for one in family.samples]  # type: ignore[no-untyped-call] # the library's parser is not typed
+
+    assert rendered.dropped == 0
+    assert len(read) == len(read_text) == rendered.series
 
 
 NAMES = sorted({name for table in TABLES for rule in table.rules for name in (*rule.upstream, *rule.plus)})
@@ -438,6 +590,31 @@ MID = (
     )[:8000].rpartition(b"\n")[0]
     + b"\n"
 )
+
+
+HISTOGRAM_NAMES = st.sampled_from(["vllm:time_to_first_token_seconds", "vllm:request_prompt_tokens"])
+HISTOGRAM_VALUES = st.sampled_from(["-5", "-0.0", "0", "1", "1.5", "2", "3", "1e300", "-1e-9", "9e18", ""])
+EDGES = st.sampled_from(["-Inf", "-1", "-0.0", "0", "0.1", "1", "1.0", "1e-320", "+Inf", "+Inf", "x"])
+
+
+@st.composite
+def histogram_pages(draw: st.DrawFn) -> bytes:
+    lines = []
+    for name in draw(st.lists(HISTOGRAM_NAMES, min_size=1, max_size=2)):
+        rank = draw(st.sampled_from(["0", "1"]))
+        for edge in draw(st.lists(EDGES, max_size=4)):
+            lines.append(f'{name}_bucket{{engine="{rank}",le="{edge}"}} {draw(HISTOGRAM_VALUES)}')  # noqa: PERF401 - draws
+        for part in ("sum", "count"):
+            lines.append(f'{name}_{part}{{engine="{rank}"}} {draw(HISTOGRAM_VALUES)}')  # noqa: PERF401 - draws
+    return ("\n".join(line for line in lines if not line.endswith(" ")) + "\nend 1\n").encode()
+
+
+@given(st.lists(histogram_pages(), min_size=1, max_size=3))
+@settings(deadline=None)
+def test_no_histogram_of_a_page_makes_our_page_invalid(pages: list[bytes]) -> None:
+    parser, mapper = PageParser(), Mapper(VLLM, "t")
+    for page in pages:
+        check(mapper, parser.parse(page, TEXT))
 
 
 @given(st.lists(mutated_tokens(MID), min_size=1, max_size=3))

@@ -18,7 +18,7 @@ from inferwatch.model import Event, Sample
 from inferwatch.runtime.blocking import BlockingPool, Lane
 from inferwatch.samplers.engine import SAMPLER, EngineOptions, EngineSampler
 from inferwatch.spec import PartialData
-from support import LIVE, make_context, names, value, values
+from support import LIVE, FakeClock, make_context, names, value, values
 from support_engine import ENGINES
 from support_http import Server, Talk, always, answer, never_answer, serving, trickle
 
@@ -178,6 +178,58 @@ async def test_page_without_the_engines_own_series_is_disabled_where_the_engine_
 
     assert state(partial.samples) == "disabled"
     assert "none of vLLM's own series" in partial.problems["disabled"]
+
+
+@pytest.mark.parametrize("name", ["python_info", "process_cpu_seconds_total", "http_requests_total"])
+async def test_page_with_only_the_clients_and_the_web_servers_series_is_disabled_with_advice(name: str) -> None:
+    partial = await failure(always(answer(f"python_gc_total 1\n{name} 5\n".encode())))
+
+    assert state(partial.samples) == "disabled"
+    assert partial.problems.keys() == {"disabled"}
+    assert "--disable-log-stats" in partial.problems["disabled"]
+    assert "--metrics" in partial.problems["disabled"]
+
+
+async def test_page_with_comments_only_is_of_no_known_engine() -> None:
+    partial = await failure(always(answer(b"# nothing here\n")))
+
+    assert state(partial.samples) == "parse_error"
+    assert "no series" in partial.problems["parse"]
+
+
+async def test_page_of_another_engine_than_configured_names_that_engine() -> None:
+    partial = await failure(always(answer(VLLM_PAGE)), kind="llamacpp")
+
+    assert state(partial.samples) == "parse_error"
+    assert "the page is vLLM's, but kind is 'llamacpp'" in partial.problems["parse"]
+    assert partial.problems["parse"].endswith("set kind to 'vllm' or auto")
+    assert value(partial.samples, "inferwatch_engine_up", "t", "llamacpp") == 0
+
+
+async def test_value_that_is_a_word_for_no_number_is_dropped_and_the_engine_stays_up() -> None:
+    samples = await up(always(answer(b"vllm:num_requests_running 1\nvllm:kv_cache_usage_perc None\n")))
+
+    assert state(samples) == "up"
+    assert value(samples, "inferwatch_engine_requests_running", "t", "vllm", "") == 1
+    assert value(samples, "inferwatch_engine_dropped_samples_total", "t", "vllm", "not_finite") == 1
+    assert "inferwatch_engine_kv_cache_usage_ratio" not in names(samples)
+
+
+async def test_text_that_nothing_proves_to_be_cut_is_accepted() -> None:
+    """B26: without Content-Length, chunks or OpenMetrics a cut at a line's end can't be told."""
+    data = answer(b"vllm:num_requests_running 1\n", length=None, version="HTTP/1.0")
+
+    assert state(await up(always(data))) == "up"
+
+
+async def test_query_and_password_of_the_address_are_in_no_problem() -> None:
+    async with serving(always(answer(b"", status="503 Busy"))) as server:
+        sampler = made(server.url("/metrics?key=s3cret"))
+        with pytest.raises(PartialData) as caught:
+            await sampler.sample()
+        await sampler.close()
+
+    assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -358,9 +410,59 @@ async def test_parsing_ends_at_the_runs_limit_and_the_next_run_goes_on() -> None
     assert value(samples, "inferwatch_engine_requests_running", "t", "vllm", "") == 1000
 
 
-async def test_sampler_tells_no_events_of_its_own() -> None:
-    events: list[Event] = []
-    async with engine(always(answer(VLLM_PAGE)), context={"emit": events.append}) as (sampler, _):
-        await sampler.sample()
+# Events --------------------------------------------------------------------------------------------------------------
 
-    assert events == []
+
+async def events_of(pages: Sequence[bytes], clock: FakeClock, seconds: float = 5.0) -> list[Event]:
+    """Return the events of scrapes that get one page after the other, so many seconds apart."""
+    events: list[Event] = []
+    left = list(pages)
+
+    async def talk(_head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(left.pop(0))
+
+    async with engine(talk, context={"emit": events.append, "clock": clock}) as (sampler, _):
+        for _ in pages:
+            with contextlib.suppress(PartialData):
+                await sampler.sample()
+            clock.advance(seconds)
+    return events
+
+
+VLLM, LLAMA, DOWN = answer(VLLM_PAGE), answer(LLAMA_PAGE), answer(b"", status="503 Busy")
+
+
+async def test_engine_that_stays_the_same_makes_no_event_also_when_it_was_down() -> None:
+    assert await events_of([DOWN, VLLM, VLLM, DOWN, VLLM], FakeClock()) == []
+
+
+async def test_another_engine_behind_the_same_address_is_an_event() -> None:
+    clock = FakeClock()
+    began = clock.monotonic_ns()
+
+    (event,) = await events_of([VLLM, DOWN, LLAMA, LLAMA], clock)
+
+    assert (event.kind, event.target) == ("engine_changed", "t")
+    assert event.attributes == {"from": "vllm", "to": "llamacpp"}
+    assert event.monotonic_ns == began + 10_000_000_000
+
+
+async def test_engines_that_alternate_behind_one_address_make_one_event_a_minute() -> None:
+    events = await events_of([VLLM, LLAMA] * 20, FakeClock())
+
+    assert len(events) == 4  # in 195 s
+    assert {one.attributes["to"] for one in events} <= {"vllm", "llamacpp"}
+
+
+async def test_engines_that_alternate_keep_their_own_totals() -> None:
+    page = b'vllm:generation_tokens_total{engine="0"} %d\nvllm:generation_tokens_total{engine="1"} %d\n'
+    left = [answer(page % (1000, 500)), LLAMA, answer(page % (1010, 3))]
+
+    async def talk(_head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(left.pop(0))
+
+    async with engine(talk) as (sampler, _):
+        seen = [await sampler.sample() for _ in range(3)]
+
+    tokens = [values(samples, "inferwatch_engine_generation_tokens_total") for samples in seen]
+    assert (tokens[0]["t", "vllm", ""], tokens[2]["t", "vllm", ""]) == (1500, 1513)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from inferwatch.config import TlsConfig
 from inferwatch.errors import SourceError
@@ -335,7 +337,17 @@ async def test_more_than_three_redirects_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["http://localhost:{port}/final", "https://127.0.0.1:{port}/final", "//evil.test/", "::"]
+    "target",
+    [
+        "http://localhost:{port}/final",
+        "https://127.0.0.1:{port}/final",
+        "//evil.test/",
+        "::",
+        "http://[::1",
+        "//[",
+        "http://127.0.0.1:x/",
+        "http://127.0.0.1:{port}\\n/",
+    ],
 )
 async def test_redirect_to_another_host_port_or_scheme_is_refused(target: str) -> None:
     port = closed_port()
@@ -396,11 +408,68 @@ async def test_unusable_token_is_told_without_its_text(tmp_path: Path, content: 
     assert not any(word in str(error) for word in ("two words", "X-Evil", "s3cret"))
 
 
-async def test_query_of_the_address_is_not_told() -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:{port}/metrics?key=s3cret",
+        "http://127.0.0.1:{port}?s3cret",
+        "http://user:s3cret@127.0.0.1:{port}/metrics",
+        "http://s3cret@127.0.0.1:{port}/metrics",
+        "http://a\\n:{port}/m?key=s3cret",
+        "http://a..b:{port}/m?key=s3cret",
+        "http://[::1/m?key=s3cret",
+        "ftp://127.0.0.1/m?key=s3cret",
+        "s3cret@",
+    ],
+)
+async def test_query_user_and_password_of_the_address_are_not_told(url: str) -> None:
     with pytest.raises(SourceError) as caught:
-        await fetch(f"http://127.0.0.1:{closed_port()}/metrics?key=s3cret")
+        await fetch(url.format(port=closed_port()))
 
     assert "s3cret" not in str(caught.value)
+
+
+async def test_location_that_is_no_address_does_not_tell_its_query() -> None:
+    error = await refusal(redirecting(lambda _path: "http://[::1/?key=s3cret"))
+
+    assert "s3cret" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a..b:1/", "http://" + "a" * 64 + ":1/", "http://a\\n:1/", "http://[::1", "", "http://a\u200bb/"]
+)
+async def test_host_that_can_not_be_one_is_dns(url: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        await fetch(url)
+
+    assert caught.value.reason == "dns"
+    assert "expected" in str(caught.value)
+
+
+HOSTILE = st.text(alphabet=st.sampled_from("http:/@[]?#%\\.a1-_ \x00\x7f\u200bé\ud800"), max_size=12)
+
+
+@given(HOSTILE)
+@settings(deadline=None)
+@example("[]@")
+def test_no_address_raises_anything_but_source_error(text: str) -> None:
+    def unknown(*_arguments: object) -> list[tuple[Any, ...]]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with pytest.raises(SourceError):
+        asyncio.run(fetch(f"http://{text}", timeout_seconds=1.0, getaddrinfo=unknown))
+
+
+async def test_token_file_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    def hang(*_arguments: object) -> Awaitable[Any]:
+        return asyncio.Event().wait()
+
+    token = tmp_path / "token"
+    with pytest.raises(SourceError) as caught:
+        await fetch("http://127.0.0.1:1/", timeout_seconds=0.05, bearer_token_file=token, run_blocking=hang)
+
+    assert caught.value.reason == "timeout"
+    assert str(caught.value).endswith(f"gave up while reading bearer_token_file {token}")
 
 
 def server_tls() -> ssl.SSLContext:

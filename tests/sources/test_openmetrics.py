@@ -14,7 +14,7 @@ from prometheus_client.samples import Sample
 
 from inferwatch.errors import ParseError
 from inferwatch.model import ParsedPage
-from inferwatch.sources.openmetrics import PageParser
+from inferwatch.sources.openmetrics import NO_NUMBER, PageParser
 from strategies import NASTY, mutated, mutated_tokens
 
 ENGINES = Path(__file__).parent.parent / "fixtures" / "engines"
@@ -54,9 +54,13 @@ def finite(samples: Iterable[Sample]) -> Series:
 
 
 def oracle(body: bytes) -> Series:
-    """Read with prometheus_client; without TYPE lines, because with them it adds `_total` to names of counters."""
-    lines = body.decode("utf-8", "replace").split("\n")
-    text = "\n".join(line for line in lines if not line.strip().startswith("#"))
+    """Read with prometheus_client; without TYPE lines, because with them it adds `_total` to names of counters.
+
+    And without samples whose value is a word for no number, for which it refuses the page.
+    """
+    lines = [line for line in body.split(b"\n") if not NO_NUMBER.fullmatch(line.strip().rpartition(b" ")[2])]
+    decoded = [line.decode("utf-8", "replace") for line in lines]
+    text = "\n".join(line for line in decoded if not line.strip().startswith("#"))
     return finite(sample for family in text_families(text + "\n") for sample in family.samples)
 
 
@@ -424,3 +428,95 @@ def test_comments_that_change_do_not_fill_memory() -> None:
         parser.parse(b"# page %d\nfoo 1\n" % number, TEXT)
 
     assert len(parser._comments) <= 1030
+
+
+# How much of it is kept ----------------------------------------------------------------------------------------------
+
+
+def kept_bytes(parser: PageParser) -> int:
+    comments = sum(map(len, parser._comments))
+    prefixes = sum(map(len, parser._lines))
+    return comments + prefixes + sum(known.size for known in parser._series.values())
+
+
+def test_overlong_comment_is_not_kept() -> None:
+    parser = PageParser()
+    for number in range(3):
+        parser.parse(b"# HELP a %d" % number + b"x" * 1_000_000 + b"\na 1\n", TEXT)
+
+    assert kept_bytes(parser) < 100
+
+
+def test_overlong_type_line_says_nothing() -> None:
+    page = PageParser().parse(b"# TYPE a " + b"x" * 10_000 + b"\na 1\n", TEXT)
+
+    assert page.types == {}
+
+
+def test_comments_that_change_are_kept_within_a_limit_of_bytes() -> None:
+    parser = PageParser()
+    for number in range(1000):
+        parser.parse(b"# HELP a %d" % number + b"x" * 4000 + b"\na 1\n", TEXT)
+
+    assert kept_bytes(parser) < (1 << 20) + 20_000
+
+
+@pytest.mark.parametrize(("length", "lines"), [(100, 100), (4000, 50), (30_000, 10)])
+def test_series_that_change_are_kept_within_twice_the_page(length: int, lines: int) -> None:
+    parser = PageParser()
+    for number in range(15):
+        body = b"".join(b'a{n="%d-%d-%s"} 1\n' % (number, line, b"x" * length) for line in range(lines))
+        parser.parse(body, TEXT)
+
+    assert kept_bytes(parser) <= 2 * len(body) + (1 << 20)
+
+
+def test_overlong_series_is_the_same_object_on_the_next_page() -> None:
+    parser = PageParser()
+    body = b'a{n="%s"} 1\n' % (b"x" * 30_000)
+    first, second = parser.parse(body, TEXT), parser.parse(body, TEXT)
+
+    assert parser._lines == {}
+    assert first.series[0][0] is second.series[0][0]
+
+
+def test_few_but_overlong_lines_end_at_the_deadline() -> None:
+    body = b"".join(b'a{n="%d%s"} 1\n' % (number, b'\\"' * 15_000) for number in range(250))
+    began = time.monotonic()
+    with pytest.raises(ParseError, match="time ran out"):
+        PageParser().parse(body, TEXT, expired=lambda: time.monotonic() - began > 0.2)
+
+    assert time.monotonic() - began < 1
+
+
+def test_clock_is_looked_at_by_bytes_and_not_by_lines() -> None:
+    looks: list[int] = []
+
+    def expired() -> bool:
+        looks.append(1)
+        return False
+
+    body = b"".join(b'a{n="%d%s"} 1\n' % (number, b"x" * 20_000) for number in range(5))
+    PageParser().parse(body, TEXT, expired=expired)
+
+    assert len(looks) == 5
+
+
+@pytest.mark.parametrize("value", ["None", "-nan(ind)", "null", "nan(0x1)", "N/A", "-", "undefined", "nil"])
+def test_word_for_no_number_drops_just_that_sample_and_is_counted(value: str) -> None:
+    page = PageParser().parse(f'a{{x="}} y"}} {value}\nb 2\n'.encode(), TEXT)
+
+    assert series(page) == {("b", ()): 2.0}
+    assert page.dropped == {"not_finite": 1}
+
+
+def test_series_without_a_number_has_one_again_later() -> None:
+    parser = PageParser()
+    parser.parse(b"a None\n", TEXT)
+
+    assert series(parser.parse(b"a 5\n", TEXT)) == {("a", ()): 5.0}
+
+
+@pytest.mark.parametrize("line", [b'a{x="} None', b"None", b"1a null", b"a b None", b"a  Nonesense"])
+def test_word_for_no_number_does_not_excuse_a_malformed_line(line: bytes) -> None:
+    assert "is not a sample" in refusal(b"ok 1\n" + line + b"\n")

@@ -78,19 +78,117 @@ async def test_client_that_leaves_is_not_an_error(server: Server) -> None:
     assert logs == []
 
 
-async def test_connections_over_the_limit_are_closed_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "CONNECTION_LIMIT", 1)
-    first, first_writer = await connect(server.url)
-    first_writer.write(b"GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\n")
-    await first.readuntil(b"healthy\n")
-    second, second_writer = await connect(server.url)
-    with suppress(ConnectionResetError):  # the client sees a reset or the end of the data, whichever is faster
-        assert await second.read() == b""
-    first_writer.write(b"GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\n")
+HEALTHY = b"GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\n"
 
-    assert await first.readuntil(b"healthy\n")
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Wait for the end: the client sees a reset or the end of the data, whichever is faster."""
+    with suppress(ConnectionResetError):
+        async with asyncio.timeout(5):
+            return await reader.read() == b""
+    return True
+
+
+async def test_connection_over_the_limit_is_closed_when_all_others_have_a_request(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECTION_LIMIT", 1)
+    first, first_writer = await ask_and_read_nothing(server.url)
+    second, second_writer = await connect(server.url)
+
+    assert await is_closed(second)
+    assert len(await first.readexactly(1000)) == 1000
     first_writer.close()
     second_writer.close()
+
+
+async def test_oldest_connection_without_a_request_makes_room(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECTION_LIMIT", 3)
+    _, busy = await ask_and_read_nothing(server.url)
+    half, half_writer = await connect(server.url)
+    half_writer.write(b"GET / HTTP/1.1\r\nHost:")
+    answered, answered_writer = await connect(server.url)
+    answered_writer.write(HEALTHY)
+    await answered.readuntil(b"healthy\n")
+    newest, newest_writer = await connect(server.url)
+    newest_writer.write(HEALTHY)
+
+    assert await newest.readuntil(b"healthy\n")
+    assert await is_closed(half)
+    answered_writer.write(HEALTHY)
+    assert await answered.readuntil(b"healthy\n")
+    for writer in (busy, half_writer, answered_writer, newest_writer):
+        writer.close()
+
+
+async def test_clients_that_send_half_a_request_lock_nobody_out(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECTION_LIMIT", 20)
+    writers = []
+    for _ in range(30):
+        _, writer = await connect(server.url)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost:")
+        writers.append(writer)
+    answer = await fetch(server.url, "/-/healthy")
+
+    assert answer.status == 200
+    assert len(server.web._open) <= 20
+    for writer in writers:
+        writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost:"], ids=["nothing", "half"])
+async def test_head_that_does_not_come_ends_the_connection(
+    server: Server, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.05)
+    reader, writer = await connect(server.url)
+    writer.write(sent)
+
+    assert await is_closed(reader)
+    writer.close()
+
+
+async def test_head_that_trickles_ends_at_the_limit_all_the_same(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.1)
+    reader, writer = await connect(server.url)
+    began = time.monotonic()
+    while not reader.at_eof() and time.monotonic() - began < 5 and reader.exception() is None:
+        writer.write(b"G")
+        await asyncio.sleep(0.01)  # the trickle
+
+    assert time.monotonic() - began < 2
+    writer.transport.abort()
+
+
+async def test_half_of_a_second_head_ends_the_connection_and_an_idle_one_stays(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle, idle_writer = await connect(server.url)
+    half, half_writer = await connect(server.url)
+    for reader, writer in ((idle, idle_writer), (half, half_writer)):
+        writer.write(HEALTHY)
+        await reader.readuntil(b"healthy\n")
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.05)
+    half_writer.write(b"GET /-/heal")
+
+    assert await is_closed(half)
+    idle_writer.write(HEALTHY)
+    assert await idle.readuntil(b"healthy\n")
+    idle_writer.close()
+    half_writer.close()
+
+
+async def test_answer_may_take_longer_than_a_head(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.05)
+    reader, writer = await ask_and_read_nothing(server.url)
+    await asyncio.sleep(0.15)  # the limit is long over
+
+    assert len(await reader.readexactly(LARGE)) == LARGE
+    writer.close()
 
 
 @pytest.mark.parametrize(

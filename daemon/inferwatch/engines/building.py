@@ -69,14 +69,17 @@ class Building:
         return family.name in self._samples
 
     def _choose(self, groups: Sequence[Group]) -> list[Group]:
-        """Return the groups of the best alternative on the page, and what the rule adds to it."""
+        """Return the groups of the best alternative that each set of labels has, and what the rule adds to it.
+
+        Not of the page: two engines behind one page, an old one and a new one, may name the same thing differently.
+        """
         groups = [group for group in groups if self._is_right_kind(group.slot)]
-        alternatives = [(group.slot.choice, group.slot.prefix) for group in groups if group.slot.choice != EXTRA]
-        if not alternatives:
-            return []
-        best = min(alternatives)
-        wanted = {best, (EXTRA, best[1])}
-        return [group for group in groups if (group.slot.choice, group.slot.prefix) in wanted]
+        best: dict[Labels, tuple[int, int]] = {}
+        for group in groups:
+            if group.slot.choice != EXTRA:
+                labels, this = self._labels(group), (group.slot.choice, group.slot.prefix)
+                best[labels] = min(best.get(labels, this), this)
+        return [group for group in groups if _belongs(group.slot, best.get(self._labels(group)))]
 
     def _is_right_kind(self, slot: Slot) -> bool:
         right = self._right_kind.get(slot)
@@ -148,6 +151,11 @@ class Building:
 
     def _labels(self, group: Group) -> Labels:
         return (*self._head, *(self._model if value is None else value for value in group.labels))
+
+
+def _belongs(slot: Slot, best: tuple[int, int] | None) -> bool:
+    """Return whether a spelling is the best alternative, or is added to it."""
+    return best is not None and slot.prefix == best[1] and slot.choice in {best[0], EXTRA}
 
 
 def _assembled(group: Group, scale: float) -> HistogramValue | None:

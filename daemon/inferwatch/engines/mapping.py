@@ -1,6 +1,6 @@
 """From the series of an engine's page to samples of the normalised families, by the engine's table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from inferwatch.model import ParsedPage, Sample
 LABEL_VALUE_LIMIT: Final = 500
 UNMAPPED_NAMES: Final = 20
 SLACK: Final = 1024
+MAX_KEPT_CHARACTERS: Final = 24 << 20  # of names and labels; more than a page within its default cap has
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class Mapper:
         self._limit = LabelLimit(label_value_limit)
         self._classifier = Classifier(table, self._limit)
         self._plans: dict[int, Plan] = {}
+        self._kept_characters = 0
         self._ledger = Ledger()
         self._page = 0
 
@@ -77,7 +79,7 @@ class Mapper:
         for rule in self.table.rules:
             building.build(rule, groups.get(id(rule), []))
         self._ledger.turn_page()
-        self._forget(len(page.series), touched)
+        self._forget(page)
         unmapped = [plan.series.name for plan in odd if plan.unmapped]
         return Mapped(
             samples=(samples := building.samples),
@@ -99,6 +101,7 @@ class Mapper:
             plan = lookup(id(series))
             if plan is None:
                 plan = self._plans[id(series)] = self._classifier.plan(series)
+                self._kept_characters += len(series.name) + sum(len(key) + len(text) for key, text in series.labels)
             for group, key in plan.feeds:
                 if group.page != number:
                     group.page, group.parts = number, {}
@@ -108,15 +111,16 @@ class Mapper:
                 odd.append(plan)
         return touched, odd
 
-    def _forget(self, series: int, touched: Sequence[Group]) -> None:
-        """Forget what the pages no longer have, when it is much, or when it keeps a new model out."""
-        stale = len(self._plans) > 2 * series + SLACK
-        if self._limit.has_room("model", len({group.labels[0] for group in touched})):
-            self._limit.clear()
-            stale = True
+    def _forget(self, page: ParsedPage) -> None:
+        """Forget what the pages no longer have, when it is much, or when it keeps a new label value out."""
+        stale = len(self._plans) > 2 * len(page.series) + SLACK or self._kept_characters > MAX_KEPT_CHARACTERS
+        if self._limit.is_closed:
+            values = {value for series, _ in page.series for value in self._plans[id(series)].values}
+            stale |= self._limit.turn_page(values)
         if stale:
             self._plans.clear()
             self._classifier.clear()
+            self._kept_characters = 0
 
 
 def _only(models: set[str | None]) -> str:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from inferwatch.engines.labels import LabelLimit
+from inferwatch.engines.labels import LabelLimit, shortened
 from inferwatch.engines.rules import HISTOGRAM_PARTS, OTHER, EngineTable, LabelFrom, Rule, Take
 from inferwatch.model import Kind, SeriesId
 
@@ -63,12 +63,14 @@ class Plan:
         series: The series, held so that its id() is not given to another object.
         feeds: Groups, and the key in their `parts`.
         unmapped: Whether the table does not know the series.
-        folded: Whether a label value of it became `other` because of the cap.
+        values: Its open labels and their values, whether admitted or not.
+        folded: Whether one of them became `other` because of the cap.
     """
 
     series: SeriesId
     feeds: tuple[tuple[Group, float | str], ...] = ()
     unmapped: bool = False
+    values: tuple[tuple[str, str], ...] = ()
     folded: bool = False
 
 
@@ -98,12 +100,10 @@ class Classifier:
         matches = [(slot, key) for slot, key in self._matches(series) if _selected(slot.rule, series)]
         if not matches:
             return Plan(series, unmapped=not self._table.ignores_series(series.name))
-        feeds, folded = [], False
-        for slot, key in matches:
-            labels, overflow = self._labels(slot.rule, series)
-            feeds.append((self._group(slot, labels, series), key))
-            folded |= overflow
-        return Plan(series, tuple(feeds), folded=folded)
+        values: dict[tuple[str, str], None] = {}
+        feeds = [(self._group(slot, self._labels(slot.rule, series, values), series), key) for slot, key in matches]
+        folded = any(self._limit.admit(label, value) != value for label, value in values)
+        return Plan(series, tuple(feeds), values=tuple(values), folded=folded)
 
     def _matches(self, series: SeriesId) -> list[tuple[Slot, float | str]]:
         """Return the slots of a sample's name, and what part of a histogram the sample is."""
@@ -118,20 +118,24 @@ class Classifier:
                         found.append((slot, key))  # noqa: PERF401 - the comprehension would hide what is asked
         return found
 
-    def _labels(self, rule: Rule, series: SeriesId) -> tuple[tuple[str | None, ...], bool]:
+    def _labels(self, rule: Rule, series: SeriesId, values: dict[tuple[str, str], None]) -> tuple[str | None, ...]:
+        """Return the normalised labels, and note the values of those that are open."""
+
+        def admitted(label: str, value: str) -> str:
+            value = shortened(value)
+            values[label, value] = None
+            return self._limit.admit(label, value)
+
         model = next((value for name in self._table.model_labels if (value := series.label(name)) is not None), None)
-        labels = [None if model is None else self._limit.admit("model", model)]
-        folded = labels[0] == OTHER != model
+        labels = [None if model is None else admitted("model", model)]
         for name in rule.family.labels[3:]:
             wanted = rule.labels[name]
             if isinstance(wanted, LabelFrom):
                 value = series.label(wanted.upstream) or ""
-                admitted = wanted.values.get(value, OTHER) if wanted.values else self._limit.admit(name, value)
-                folded |= not wanted.values and admitted == OTHER != value
-                labels.append(admitted)
+                labels.append(wanted.values.get(value, OTHER) if wanted.values else admitted(name, value))
             else:
                 labels.append(wanted)
-        return tuple(labels), folded
+        return tuple(labels)
 
     def _group(self, slot: Slot, labels: tuple[str | None, ...], series: SeriesId) -> Group:
         source = (slot.upstream, tuple(sorted(pair for pair in series.labels if pair[0] != "le")))

@@ -11,8 +11,9 @@ from inferwatch.config import Config, EngineConfig, SamplerOptions
 from inferwatch.engines import schema
 from inferwatch.engines.mapping import Mapped, Mapper
 from inferwatch.engines.registry import TABLES, known, recognise, table_of
+from inferwatch.engines.rules import EngineTable
 from inferwatch.errors import ConfigError, ParseError, SourceError
-from inferwatch.model import ParsedPage, Sample
+from inferwatch.model import Event, ParsedPage, Sample
 from inferwatch.sources.compression import decode
 from inferwatch.sources.http import OK, HttpPage, PageClient
 from inferwatch.sources.openmetrics import PageParser
@@ -27,15 +28,19 @@ UNKNOWN: Final = "unknown"
 FOREIGN: Final = ("python_", "process_", "http_")  # of the client library and of web frameworks, in any service
 NAMES_SHOWN: Final = 3
 NS: Final = 1_000_000_000
+ENGINE_CHANGED: Final = "engine_changed"
+BETWEEN_EVENTS_NS: Final = 60 * NS  # a balancer before two engines changes them at each scrape
 
 
 class EngineOptions(SamplerOptions):
     """Options of all engines' pages."""
 
     max_page_bytes: int = Field(
-        default=16 << 20, ge=64 << 10, le=1 << 30, description="Largest page that is read, decompressed."
+        default=16 << 20, ge=64 << 10, le=1 << 30, strict=True, description="Largest page that is read, decompressed."
     )
-    max_series: int = Field(default=60_000, ge=100, le=1_000_000, description="Most series of a page; more is refused.")
+    max_series: int = Field(
+        default=60_000, ge=100, le=1_000_000, strict=True, description="Most series of a page; more is refused."
+    )
 
 
 class _Unusable(Exception):  # noqa: N818 - it is told as a state, and never leaves this module
@@ -72,6 +77,9 @@ class EngineSampler:
         self._parser = PageParser(max_series=options.max_series, max_cached_lines=options.max_series)
         self._name = UNKNOWN if engine.kind == "auto" else engine.kind
         self._mapper: Mapper | None = None
+        self._mappers: dict[str, Mapper] = {}  # of each engine that was met here: its totals and its admitted labels
+        self._noted_name = self._name
+        self._quiet_until_ns = 0
         self._dropped: Counter[str] = Counter()
 
     async def sample(self) -> Sequence[Sample]:
@@ -87,6 +95,8 @@ class EngineSampler:
             raise self._failed("down", error.reason, error) from error
         except ParseError as error:
             raise self._failed("parse_error", "parse", error) from error
+        finally:
+            self._note_engine()
         self._dropped.update(mapped.dropped)
         samples = [*self._state("up"), *self._facts(mapped), *mapped.samples]
         if mapped.problems:
@@ -131,13 +141,11 @@ class EngineSampler:
             return mapped
         table = recognise(parsed) if self._engine.kind == "auto" else table_of(self._engine.kind)
         if table is not None and (self._mapper is None or self._mapper.table is not table):
-            limit = self._context.config.agent.label_value_limit
             self._name = table.name
-            model = self._engine.model or ""
-            self._mapper = Mapper(table, self._engine.target_name, label_value_limit=limit, model=model)
+            self._mapper = self._mappers.setdefault(table.name, self._new_mapper(table))
             mapped = self._mapper.map(parsed)
         if self._mapper is None or mapped is None:
-            if all(series.name.startswith(FOREIGN) for series, _ in parsed.series):
+            if parsed.series and all(series.name.startswith(FOREIGN) for series, _ in parsed.series):
                 advice = "; ".join(f"{each.title}: {each.enable}" for each in TABLES)
                 message = f"{self._client.shown}: the page has only the process's and the web server's series: {advice}"
                 raise _Unusable("disabled", "disabled", message)
@@ -152,6 +160,20 @@ class EngineSampler:
             message = f"{self._client.shown}: the page has none of {table.title}'s own series: {table.enable}"
             raise _Unusable("disabled", "disabled", message)
         return mapped
+
+    def _new_mapper(self, table: EngineTable) -> Mapper:
+        limit, model = self._context.config.agent.label_value_limit, self._engine.model or ""
+        return Mapper(table, self._engine.target_name, label_value_limit=limit, model=model)
+
+    def _note_engine(self) -> None:
+        """Tell that another engine answers than before, once a minute at most."""
+        before, self._noted_name = self._noted_name, self._name
+        now = self._context.clock.monotonic_ns()
+        if before in {UNKNOWN, self._name} or now < self._quiet_until_ns:
+            return
+        self._quiet_until_ns = now + BETWEEN_EVENTS_NS
+        change = {"from": before, "to": self._name}
+        self._context.emit(Event(now, ENGINE_CHANGED, self._engine.target_name, change))
 
     def _failed(self, state: str, reason: str, error: Exception) -> PartialData:
         return PartialData(self._state(state), {reason: str(error)}, back_off=True)

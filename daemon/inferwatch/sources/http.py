@@ -33,6 +33,7 @@ MAX_TOKEN_BYTES: Final = 64 << 10
 MAX_REDIRECTS: Final = 3
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 OK: Final = 200
+UNSHOWN: Final = "the engine's address"  # of one that is none: what is in it can't be told from a secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class PageClient:
         getaddrinfo: Resolves names; tests hand in one that hangs.
 
     Attributes:
-        shown: The address for messages, without its query, which may hold a secret.
+        shown: The address for messages, without what may be a secret: query, user name and password.
     """
 
     def __init__(  # noqa: PLR0913 - the options of one engine, all of them named by the caller
@@ -86,7 +87,7 @@ class PageClient:
         getaddrinfo: GetAddrInfo = socket.getaddrinfo,
     ) -> None:
         self._url = url
-        self.shown = urlsplit(url)._replace(query="", fragment="").geturl()
+        self.shown = shown_address(url)
         self._timeout_seconds = timeout_seconds
         self._run_blocking = run_blocking
         self._token_file = bearer_token_file
@@ -101,8 +102,8 @@ class PageClient:
         """Fetch the page.
 
         Raises:
-            SourceError: reason `timeout`, `dns`, `connect`, `tls`, `http_status` (no HTTP), `incomplete`, `too_large`,
-                `redirect` or `token`.
+            SourceError: reason `timeout`, `dns` (the host has no address, or can't be a host), `connect`, `tls`,
+                `http_status` (no HTTP), `incomplete`, `too_large`, `redirect` or `token`.
         """
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -124,9 +125,10 @@ class PageClient:
             await session.close()
 
     async def _follow(self, accept: str) -> HttpPage:
-        self._doing, self._resolver.busy = "reading files", False
+        self._resolver.busy = False
         headers = {"Accept": accept, "Accept-Encoding": "identity", "Connection": "close"}
         if self._token_file is not None:
+            self._doing = f"reading bearer_token_file {self._token_file}"
             headers["Authorization"] = f"Bearer {await self._run_blocking(_read_token, self._token_file)}"
         if self._session is None:
             self._session = await self._open()
@@ -141,6 +143,7 @@ class PageClient:
     async def _open(self) -> aiohttp.ClientSession:
         context: ssl.SSLContext | bool = True
         if self._url.startswith("https:"):
+            self._doing = "reading the files of tls"
             context = await self._run_blocking(_tls_context, self._tls)
         connector = aiohttp.TCPConnector(
             resolver=self._resolver, use_dns_cache=False, force_close=True, limit=0, ssl=context
@@ -185,16 +188,26 @@ class PageClient:
         return bytes(body)
 
     def _target(self, url: str, location: str) -> str:
-        target = urljoin(url, location)
         try:
+            target = urljoin(url, location)
             origin = _origin(target)
-        except ValueError as error:
-            raise SourceError(f"{self.shown}: redirected to what is no address", reason="redirect") from error
+        except ValueError:  # which may quote the location, and that repeats the query
+            raise SourceError(f"{self.shown}: redirected to what is no address", reason="redirect") from None
         if origin != _origin(self._url) or "@" in urlsplit(target).netloc:
             where = f"{origin[0]}://{origin[1]}:{origin[2]}"
             message = f"{self.shown}: redirect to other host refused ({where}); set the url to where the page is"
             raise SourceError(message, reason="redirect")
         return target
+
+
+def shown_address(url: str) -> str:
+    """Return an address for people, without what may be a secret: query, user name and password."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return UNSHOWN
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=host, query="", fragment="").geturl() if host else UNSHOWN
 
 
 def _origin(url: str) -> tuple[str, str | None, int]:
@@ -215,8 +228,13 @@ def _as_source_errors(shown: str) -> Iterator[None]:
         raise SourceError(f"{shown}: the connection ended before the answer did", reason="incomplete") from error
     except aiohttp.ClientResponseError as error:
         raise SourceError(f"{shown}: the answer is not HTTP", reason="http_status") from error
+    except (aiohttp.InvalidURL, ValueError, IndexError):
+        # UnicodeError of a host that idna can't write, yarl's IndexError of `http://[]@`; some quote the whole address
+        message = f"{shown}: the host (or tls.server_name) can't be one; http://host:port/metrics expected"
+        raise SourceError(message, reason="dns") from None
     except (aiohttp.ClientError, OSError) as error:
-        cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+        known = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+        cause = known if isinstance(known, OSError) else type(known).__name__  # aiohttp's words may hold the address
         raise SourceError(f"{shown}: can't connect: {cause}", reason="connect") from error
 
 
@@ -238,7 +256,7 @@ def _tls_context(tls: TlsConfig) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.ca_file)
         if tls.cert_file is not None:
             context.load_cert_chain(tls.cert_file, tls.key_file)
-    except (OSError, ssl.SSLError) as error:
+    except (OSError, ValueError) as error:
         raise SourceError(f"tls: ca_file, cert_file or key_file can't be used: {error}", reason="tls") from error
     if not tls.verify:
         context.check_hostname = False

@@ -10,29 +10,29 @@ label values may hold `} `, ` # ` and blanks, so where a value begins is the par
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from inferwatch.errors import ParseError
 from inferwatch.model import ParsedPage, SeriesId
+from inferwatch.sources.line import splits
 from inferwatch.sources.page import Known, Page
 
 MAX_SERIES: Final = 60_000
-MAX_LINE_BYTES: Final = 64 << 10  # vLLM's longest is 1.3 KB; the parser's time grows with the square of a line's length
+MAX_LINE_BYTES: Final = 32 << 10  # vLLM's longest is 1.3 KB; the parser takes up to 2 us a byte, so 60 ms for this one
+MAX_KEPT_BYTES: Final = 4 << 10  # comments and prefixes that are longer are read anew each time
+SLACK_BYTES: Final = 1 << 20  # what is kept beyond twice the page
 QUOTED_BYTES: Final = 120
 LINES_PER_SERIES: Final = 4  # HELP, TYPE and UNIT beside the sample
-LINES_PER_CHECK: Final = 128  # lines new to the parser between two looks at the clock, about 10 ms
+COST_PER_CHECK: Final = 16 << 10  # bytes new to the parser between two looks at the clock, about 10 ms
+COST_PER_LINE: Final = 100  # of a line beside its bytes, in bytes
 PROBE: Final = 12345
 NO_NUMBER: Final = re.compile(rb"(?i)[-+]?(nan|inf)\(\w*\)|none|null|nil|n/?a|undefined|-")  # printed for none
 PROBE_TEXT: Final = f" {PROBE}"
 
 METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
-NUMBER: Final = rb"[-+0-9.eE]+|[-+]?(?i:inf|nan)"
-EXEMPLAR: Final = re.compile(
-    rb' # \{(?:[A-Za-z_][A-Za-z0-9_]*="(?:[^"\\]|\\.)*",?)*\} (?:' + NUMBER + rb")(?: [-+0-9.eE]+)?\Z"
-)
 
 
 def never() -> bool:
@@ -55,8 +55,10 @@ class PageParser:
         self._comments: dict[bytes, tuple[tuple[str, str], ...]] = {}
         self._series: dict[tuple[str, tuple[tuple[str, str], ...]], Known] = {}
         self._pairs: dict[tuple[str, str], tuple[str, str]] = {}
+        self._kept_bytes = 0  # of prefixes and series
+        self._comment_bytes = 0
         self._page = 0
-        self._learned = 0
+        self._cost = 0
 
     def parse(
         self, body: bytes, content_type: str, *, complete: bool = False, expired: Callable[[], bool] = never
@@ -79,7 +81,7 @@ class PageParser:
         try:
             return self._read(Page(self._page, expired, openmetrics=openmetrics), lines)
         finally:
-            self._forget(len(lines))
+            self._forget(len(lines), len(body))
 
     def _split(self, body: bytes, *, openmetrics: bool, complete: bool) -> list[bytes]:
         if not body.strip():
@@ -137,7 +139,7 @@ class PageParser:
         if stripped.startswith(b"#"):
             self._comment(page, stripped, row)
             return None
-        for prefix, value in _splits(stripped):
+        for prefix, value in splits(stripped):
             if (known := self._lines.get(prefix)) is not None:
                 return known, value
         return self._learn(page, stripped, row)
@@ -145,6 +147,8 @@ class PageParser:
     def _comment(self, page: Page, line: bytes, row: int) -> None:
         if page.openmetrics and line == b"# EOF":
             raise ParseError(f"line {row}: there is something after `# EOF`")
+        if len(line) > MAX_KEPT_BYTES:  # prose, whatever it says of itself; no TYPE is that long
+            return
         words = line.split(None, 3)
         types: tuple[tuple[str, str], ...] = ()
         if words[:2] == [b"#", b"TYPE"]:
@@ -154,32 +158,41 @@ class PageParser:
         page.types.update(types)
         if len(self._comments) < self._max_cached_lines:
             self._comments[line] = types
+            self._comment_bytes += len(line)
 
     def _learn(self, page: Page, line: bytes, row: int) -> tuple[Known, float] | None:
         if len(line) > MAX_LINE_BYTES:
             raise ParseError(f"line {row} is longer than {MAX_LINE_BYTES} bytes: {line[:QUOTED_BYTES]!r}")
-        self._learned += 1
-        if self._learned % LINES_PER_CHECK == 0 and page.expired():
-            raise ParseError(f"the page has so many new lines that time ran out at line {row}; the next run goes on")
         text = _text(line).strip()
         if not text or text.startswith("#"):  # behind blanks that are blanks to str only
             return None
-        for prefix, value in _splits(line):
+        for prefix, value in splits(line):
+            self._look_at_the_clock(page, line, row)
             probe = _text(prefix) + PROBE_TEXT
             if (sample := _sample(probe)) is not None and sample[2] == PROBE and sample[3] is None:
                 known = self._intern(sample[0], sample[1])
-                if len(self._lines) < self._max_cached_lines:
+                if len(prefix) <= MAX_KEPT_BYTES and len(self._lines) < self._max_cached_lines:
                     self._lines[prefix] = known
+                    self._kept_bytes += len(prefix)
                 return known, value
+        self._look_at_the_clock(page, line, row)
         head, _, last = line.rpartition(b" ")
         if NO_NUMBER.fullmatch(last) and (sample := _sample(_text(head) + PROBE_TEXT)) and sample[2] == PROBE:
-            return self._intern(
-                sample[0], sample[1]
-            ), math.nan  # a well-formed series without a number: only it is lost
+            known = self._intern(sample[0], sample[1])
+            return known, math.nan  # a well-formed series without a number: only it is lost
         sample = _sample(text)
         if sample is None:
             raise ParseError(f"line {row} is not a sample of the Prometheus text format: {line[:QUOTED_BYTES]!r}")
         return self._intern(sample[0], sample[1]), sample[2]
+
+    def _look_at_the_clock(self, page: Page, line: bytes, row: int) -> None:
+        self._cost += len(line) + COST_PER_LINE
+        if self._cost < COST_PER_CHECK:
+            return
+        self._cost = 0
+        if page.expired():
+            message = f"the page has so many new or overlong lines that time ran out at line {row}"
+            raise ParseError(f"{message}; the next run goes on from what it learned")
 
     def _intern(self, name: str, labels: Mapping[str, str]) -> Known:
         key = (name, tuple(sorted(labels.items())))
@@ -187,41 +200,22 @@ class PageParser:
         if known is None:
             pairs = tuple(self._pairs.setdefault(pair, pair) for pair in labels.items())
             known = self._series[key] = Known(SeriesId(name, pairs))
+            self._kept_bytes += known.size
         return known
 
-    def _forget(self, page_lines: int) -> None:
+    def _forget(self, page_lines: int, page_bytes: int) -> None:
         """Forget what was not on this page, once much of what is known is stale, so that churn does not fill memory."""
         limit = min(self._max_cached_lines, 2 * page_lines + 1024)
-        if len(self._comments) >= limit:
+        limit_bytes = 2 * page_bytes + SLACK_BYTES
+        if len(self._comments) >= limit or self._comment_bytes > limit_bytes:
             self._comments.clear()
-        if max(len(self._lines), len(self._series)) < limit:
+            self._comment_bytes = 0
+        if max(len(self._lines), len(self._series)) < limit and self._kept_bytes <= limit_bytes:
             return
         self._lines = {prefix: known for prefix, known in self._lines.items() if known.page == self._page}
         self._series = {key: known for key, known in self._series.items() if known.page == self._page}
         self._pairs = {pair: pair for known in self._series.values() for pair in known.series.labels}
-
-
-def _number(text: bytes) -> float | None:
-    """Read a number as the format means it: `float()` also takes `1_0`."""
-    try:
-        return None if b"_" in text else float(text)
-    except ValueError:
-        return None
-
-
-def _splits(line: bytes) -> Iterator[tuple[bytes, float]]:
-    """Return where the value of a line may begin: before the last word, the last but one, or an exemplar."""
-    head, _, last = line.rpartition(b" ")
-    value = _number(last)
-    if value is not None:
-        yield head, value
-        before, _, last_but_one = head.rpartition(b" ")
-        if (value := _number(last_but_one)) is not None:
-            yield before, value
-    if b" # " in line and (exemplar := EXEMPLAR.search(line)) is not None:
-        head, _, last = line[: exemplar.start()].rpartition(b" ")
-        if (value := _number(last)) is not None:
-            yield head, value
+        self._kept_bytes = sum(map(len, self._lines)) + sum(known.size for known in self._series.values())
 
 
 def _sample(line: str) -> tuple[str, Mapping[str, str], float, object] | None:

@@ -13,10 +13,11 @@ CREATED_TYPES: Final = frozenset({"counter", "histogram", "summary"})
 class Known:
     """A series that was met, and where it stands on the page being read."""
 
-    __slots__ = ("page", "position", "series", "stem")
+    __slots__ = ("page", "position", "series", "size", "stem")
 
     def __init__(self, series: SeriesId) -> None:
         self.series = series
+        self.size = len(series.name) + sum(len(name) + len(value) for name, value in series.labels)
         self.stem = series.name.removesuffix("_created") if series.name.endswith("_created") else None
         self.page = 0
         self.position = 0

@@ -8,14 +8,18 @@ from aiohttp import web
 from inferwatch.logs import get_logger
 
 SERVER: Final = "inferwatch"  # aiohttp would tell its own version and Python's
-KEEPALIVE_SECONDS: Final = 75.0  # above the usual scrape intervals; it also limits the wait for a request's headers
+KEEPALIVE_SECONDS: Final = 75.0  # above the usual scrape intervals
+HEAD_SECONDS: Final = 10.0  # for the head of a request, from the connection or its first byte on, however it trickles
 LINGER_SECONDS: Final = 2.0  # for the rest of a body that nobody reads
 WRITE_SECONDS: Final = 30.0  # a client that takes longer to read its answer is cut off
 CONNECTION_LIMIT: Final = 256  # far below the usual 1024 file descriptors, which the samplers need too
 
 
 class Connection(web.RequestHandler):
-    """aiohttp's protocol, with a time limit on writing, a limit on the number, and errors in our words.
+    """aiohttp's protocol, with time limits on heads and writing, a limit on the number, and errors in our words.
+
+    Over the limit the oldest connection without a request is closed, so that clients that only connect, or send half a
+    request, can't lock out one that asks; the new one only when all the others have a request in progress.
 
     Args:
         server: The server it belongs to.
@@ -32,21 +36,47 @@ class Connection(web.RequestHandler):
         )
         self._open = open_connections
         self._wire: asyncio.Transport | None = None
+        self._since = 0.0
+        self._head_limit: asyncio.TimerHandle | None = None
         self._cut_off: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, or close it at once when there are too many."""
+        """Take the connection, and close one when there are too many."""
         super().connection_made(transport)
         self._wire = cast(asyncio.Transport, transport)
         # writing is "paused" while any byte waits for the client, so the clock below sees small answers too
         self._wire.set_write_buffer_limits(high=0)
-        self._open.add(self)
-        if len(self._open) > CONNECTION_LIMIT:
+        self._since = asyncio.get_running_loop().time()
+        self._start_head_limit()
+        if self._make_room():
+            self._open.add(self)
+        else:
             self.abort()
+
+    @property
+    def since(self) -> float:
+        """Return when it was made, on the loop's clock."""
+        return self._since
+
+    @property
+    def has_request(self) -> bool:
+        """Return whether a request has come whose answer is not sent yet."""
+        # aiohttp's loop has a waiter while it waits for a request, and only then; before the first one it has not begun
+        return bool(self._messages) or (self._request_count > 0 and self._waiter is None)
+
+    def data_received(self, data: bytes) -> None:
+        """Take some bytes; the first ones of a request start the clock for its head, its end stops it."""
+        before = self._request_count
+        if data and not self.has_request:
+            self._start_head_limit()
+        super().data_received(data)
+        if self._request_count > before:
+            self._stop_head_limit()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection."""
         self._open.discard(self)
+        self._stop_head_limit()
         self._stop_clock()
         super().connection_lost(exc)
 
@@ -87,6 +117,26 @@ class Connection(web.RequestHandler):
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - aiohttp's signature
         """Log through structlog what aiohttp could not handle; the standard library's logging is switched off."""
         get_logger().error("web connection failed", error=str(args[0]) if args else "", exc_info=kw.get("exc_info"))
+
+    def _make_room(self) -> bool:
+        """Close the oldest connection without a request when there are too many; return whether there is room."""
+        if len(self._open) < CONNECTION_LIMIT:
+            return True
+        oldest = min((one for one in self._open if not one.has_request), key=lambda one: one.since, default=None)
+        if oldest is None:
+            return False
+        self._open.discard(oldest)  # now: the loop tells it later that it is lost, and more may come before
+        oldest.abort()
+        return True
+
+    def _start_head_limit(self) -> None:
+        if self._head_limit is None:
+            self._head_limit = asyncio.get_running_loop().call_later(HEAD_SECONDS, self.abort)
+
+    def _stop_head_limit(self) -> None:
+        if self._head_limit is not None:
+            self._head_limit.cancel()
+            self._head_limit = None
 
     def _stop_clock(self) -> None:
         if self._cut_off is not None:

@@ -1,5 +1,6 @@
 """Parse /proc/net/snmp and /proc/net/netstat (net/ipv4/proc.c): pairs of a line of names and a line of values."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -7,6 +8,8 @@ from typing import Final
 from inferwatch.errors import ParseError
 from inferwatch.sources.procfs.fields import excerpt, name, signed
 
+NAMES: Final = re.compile(rb"(?: [!-~]+)+")
+NUMBERS: Final = re.compile(rb"(?: -?[0-9]{1,20})+")
 LINES_OF_A_PAIR: Final = 2
 
 
@@ -52,5 +55,7 @@ def _pair(names: bytes, values: bytes, file: str) -> tuple[str, dict[str, int]]:
             f"{file}: {len(keys)} names of {excerpt(label)} but {len(numbers)} values of {excerpt(value_label)},"
             " expected as many of the same protocol"
         )
+    if NAMES.fullmatch(name_fields) and NUMBERS.fullmatch(value_fields):  # as ever; see WELL_FORMED of vmstat
+        return protocol, dict(zip(name_fields.decode("ascii").split(), map(int, numbers), strict=True))
     fields = ((name(key, f"{file}: name of {protocol}"), number) for key, number in zip(keys, numbers, strict=True))
     return protocol, {key: signed(number, f"{file}: {protocol} {key}") for key, number in fields}

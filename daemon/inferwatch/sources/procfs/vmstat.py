@@ -1,5 +1,6 @@
 """Parse /proc/vmstat (mm/vmstat.c): counters of the memory management, named by the kernel."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 from inferwatch.errors import ParseError
 from inferwatch.sources.procfs.fields import excerpt, name, unsigned
 
+WELL_FORMED: Final = re.compile(rb"(?:[!-~]+ [0-9]{1,20}\n)+")
 FILE: Final = "/proc/vmstat"
 ZONES: Final = ("dma", "dma32", "normal", "high", "movable", "device")  # include/linux/vmstat.h, FOR_ALL_ZONES()
 
@@ -34,6 +36,9 @@ def parse_vmstat(data: bytes) -> VmStat:
     Raises:
         ParseError: When a line is not a name and a number, or there is none.
     """
+    if WELL_FORMED.fullmatch(data):  # as ever; one look at the whole costs a third of one at each of 180 lines
+        words = data.decode("ascii").split()
+        return VmStat(dict(zip(words[::2], map(int, words[1::2]), strict=True)))
     values: dict[str, int] = {}
     for line in data.splitlines():
         key, _, value = line.partition(b" ")
