@@ -110,6 +110,7 @@ class ScriptedSampler:
 
 
 @cache  # families are compared by identity
+@cache
 def value_family(sampler: str) -> Family:
     return Family(f"inferwatch_{sampler}_value", "A value of a test.", Kind.GAUGE, labels=("name",))
 

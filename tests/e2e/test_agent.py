@@ -109,6 +109,9 @@ async def test_log_of_a_service_is_json_and_tells_what_is_sampled(tmp_path: Path
     log = tmp_path / "log"
     async with agent("--log.format=json", log=log) as running:
         assert (await get(f"{running.url}/"))[0] == 200
+        async with asyncio.timeout(15):  # it is ready a moment before it says so
+            while "agent ready" not in log.read_text(encoding="utf-8"):
+                await asyncio.sleep(0.05)
 
     lines = log_lines(log)
     ready = next(line for line in lines if line["event"] == "agent ready")
