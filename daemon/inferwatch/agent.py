@@ -4,11 +4,12 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from inferwatch.config import Config, EngineConfig
 from inferwatch.configfile import LoadedConfig
-from inferwatch.errors import ConfigError, SourceError
+from inferwatch.errors import ConfigError, InferwatchError, SourceError
 from inferwatch.logs import configure, get_logger
 from inferwatch.model import Event
 from inferwatch.runtime.events import EventRing
@@ -27,6 +28,7 @@ from inferwatch.targets.tracker import TargetTracker
 from inferwatch.web.app import WebServer
 
 FIRST_ROUND_LIMIT_SECONDS: Final = 10.0
+FIRST_LOOK_SECONDS: Final = 2.0
 READ_LIMIT_SECONDS: Final = 10.0
 RELOAD_PAUSE_SECONDS: Final = 1.0
 
@@ -77,6 +79,10 @@ class Agent:
         """Start sampling; returns when every sampler has run once, or after ten seconds."""
         for problem in self.discovery.problems:
             self._log.warning("sampler left out", error=problem)
+        # so that every sampler's first run has the targets; a failure is told by the sampler `targets`
+        with suppress(InferwatchError, TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK_SECONDS):
+                await self._factory.lane("targets", "")(self.targets.refresh)
         await self.scheduler.replace(self.units(self.loaded))
         try:
             async with asyncio.timeout(FIRST_ROUND_LIMIT_SECONDS):
