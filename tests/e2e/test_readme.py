@@ -113,6 +113,10 @@ async def test_prometheus_takes_the_scrape_configuration_of_the_readme(tmp_path:
             assert await server.wait_for('up{job="inferwatch"} == 1')
 
 
+def test_readme_has_no_placeholder_left() -> None:
+    assert not re.search(r"\b(BENCH|EXCERPT|TODO|TBD)[A-Z]*\b", README)
+
+
 def test_help_lists_at_most_twelve_targets_and_what_the_readme_uses() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)

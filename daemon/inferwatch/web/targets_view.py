@@ -9,6 +9,7 @@ from inferwatch.config import Config, EngineConfig
 from inferwatch.model import Event
 from inferwatch.runtime.events import EventRing
 from inferwatch.sources.procfs.net_tcp import Address
+from inferwatch.sources.http import shown_address
 from inferwatch.targets.model import Endpoint, Target
 from inferwatch.targets.probe import Discovery as EnginesFound
 from inferwatch.targets.probe import place
@@ -88,7 +89,7 @@ def metrics_page(
     entry = _entry_of(target, config.engines, own_addresses)
     if entry is not None:
         engine = "" if entry.kind == AUTO else entry.kind
-        return MetricsPage(entry.url, engine, entry.model or "", "configuration")
+        return MetricsPage(shown_address(entry.url), engine, entry.model or "", "configuration")
     if config.discovery.engines == "off":
         return MetricsPage(missing_reason=SWITCHED_OFF)
     engine_found = next((engine for engine in found.engines if engine.target == target.name), None)
