@@ -8,8 +8,8 @@ from typing import Final
 from inferwatch.config import Config, EngineConfig
 from inferwatch.model import Event
 from inferwatch.runtime.events import EventRing
-from inferwatch.sources.procfs.net_tcp import Address
 from inferwatch.sources.http import shown_address
+from inferwatch.sources.procfs.net_tcp import Address
 from inferwatch.targets.model import Endpoint, Target
 from inferwatch.targets.probe import Discovery as EnginesFound
 from inferwatch.targets.probe import place
