@@ -1,5 +1,6 @@
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,6 +194,49 @@ async def test_counters_of_a_target_do_not_fall_when_its_container_is_replaced(t
         seen.append((value(samples, P + "oom_kills_total", "svc"), value(samples, P + "cpu_periods_total", "svc")))
 
     assert seen == [(3, 500), (3, 500), (4, 505), (4, 506)]
+
+
+async def test_target_that_is_absent_for_a_round_goes_on(tmp_path: Path) -> None:
+    def use(microseconds: int) -> None:
+        tree(tmp_path, {"sys/fs/cgroup/one/cpu.stat": b"usage_usec %d\n" % microseconds})
+
+    top = {"sys/fs/cgroup/cgroup.controllers": b"", "sys/fs/cgroup/one/cgroup.events": b""}
+    hostfs = tree(tmp_path, top)
+    use(5_000_000)
+    svc = target("svc", process(10), cgroup=CgroupPaths("/one"))
+    targets = Targets(svc)
+    sampler = make(hostfs, targets)
+    seen = [value(await sampler.sample(), P + "cpu_seconds_total", "svc")]
+    targets.set()
+    use(7_000_000)
+    await sampler.sample()
+    targets.set(svc)
+    seen.append(value(await sampler.sample(), P + "cpu_seconds_total", "svc"))
+    use(8_000_000)
+    seen.append(value(await sampler.sample(), P + "cpu_seconds_total", "svc"))
+
+    assert seen == [5, 7, 8]
+
+
+async def test_targets_in_one_group_cost_one_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = "sys/fs/cgroup/"
+    files = {base + "cgroup.controllers": b"", base + "a/cgroup.events": b"", base + "a/memory.current": b"7\n"}
+    hostfs = tree(tmp_path, files)
+    paths = CgroupPaths("/a")
+    opened: list[str] = []
+    real = Path.open
+
+    # Any: passed through to Path.open, whose overloads depend on the mode.
+    def counting(self: Path, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - see above
+        opened.append(self.name)
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", counting)
+    both = Targets(target("one", process(10), cgroup=paths), target("two", process(11), cgroup=paths))
+    samples = await make(hostfs, both).sample()
+
+    assert values(samples, P + "memory_usage_bytes") == {("one",): 7, ("two",): 7}
+    assert opened.count("memory.current") == 1
 
 
 async def test_target_that_is_gone_has_no_series() -> None:

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from inferwatch.samplers._support.growth import MOST_PROCESSES, POINTS, GrowthTracker
+from inferwatch.samplers._support.growth import MOST_PROCESSES, POINTS, READINGS_PER_POINT, GrowthTracker
 from inferwatch.targets.model import ProcessId
 
 MIB = 1 << 20
@@ -30,10 +30,10 @@ def test_leak_of_a_known_rate_is_told_within_a_tenth() -> None:
 def test_nothing_is_told_before_the_window_is_long_enough() -> None:
     tracker = GrowthTracker(1800, 600)
 
-    readings = leak(605, rate=100_000)
+    readings = leak(660, rate=100_000)
 
-    assert follow(tracker, readings[:120]) is None
-    assert follow(tracker, readings[120:], begin=600) == pytest.approx(100_000)
+    assert follow(tracker, readings[:119]) is None
+    assert follow(tracker, readings[119:], begin=595) == pytest.approx(100_000)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,42 @@ def test_nothing_is_told_before_the_window_is_long_enough() -> None:
 )
 def test_memory_that_does_not_grow_has_no_slope(values: list[float]) -> None:
     assert follow(GrowthTracker(3600, 600), values) is None
+
+
+@pytest.mark.parametrize("seconds", [700, 2000])
+def test_random_walk_is_seldom_told(seconds: int) -> None:
+    chance = random.Random(11)  # noqa: S311 - a repeatable series, not a secret
+
+    def walk() -> list[float]:
+        height = 1e9
+        return [height := height + chance.gauss(0, MIB) for _ in range(seconds // 5)]
+
+    told = [follow(GrowthTracker(1800, 600), walk()) is not None for _ in range(200)]
+
+    assert sum(told) <= 10
+
+
+@pytest.mark.parametrize("every", [60, 120, 300])
+def test_leak_in_steps_is_told_within_a_tenth(every: int) -> None:
+    chance = random.Random(12)  # noqa: S311 - a repeatable series, not a secret
+    steps = [1e9 + 10_000 * every * (5 * index // every) + chance.gauss(0, MIB / 4) for index in range(400)]
+
+    assert follow(GrowthTracker(1800, 600), steps) == pytest.approx(10_000, rel=0.1)
+
+
+def test_single_high_readings_do_not_hide_a_leak() -> None:
+    readings = leak(2000, rate=10_000)
+    readings[::6] = [value + 100 * MIB for value in readings[::6]]
+
+    assert follow(GrowthTracker(1800, 600), readings) == pytest.approx(10_000, rel=0.1)
+
+
+def test_readings_of_a_point_are_bounded() -> None:
+    tracker = GrowthTracker(60_000, 600)
+    for tenth in range(5000):
+        tracker.add(ONE, tenth / 10, 1.0)
+
+    assert len(tracker._tracks[ONE].readings) <= READINGS_PER_POINT
 
 
 def test_shrinking_is_negative() -> None:

@@ -1,4 +1,5 @@
 import errno
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from support import HOSTS, FakeClock, fail_open, host, make_context, names, tree
 from support_targets import Targets, process, sample_anyway, target
 
 MIB = 1 << 20
+NS = 1_000_000_000
 SVC = Targets(target("svc", process(500)))
 STAT = b"%d (x) S 1 1 1 0 -1 4194560 0 0 0 0 %d 0 0 0 20 0 1 0 1000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 %d 0 0\n"
 
@@ -171,7 +173,7 @@ async def test_placement_that_can_not_be_read_is_absent_and_told(
 
 
 async def test_page_tables_are_read_at_their_own_interval(tmp_path: Path) -> None:
-    hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock()
+    hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock(monotonic_ns=NS * 10_000)
     sampler = make(hostfs, clock=clock, numa_maps_interval_seconds=300)
     before = await sampler.sample()
     tree(tmp_path, {"proc/500/numa_maps": b"7f0000000000 default anon=1 N0=1 kernelpagesize_kB=4\n"})
@@ -182,6 +184,84 @@ async def test_page_tables_are_read_at_their_own_interval(tmp_path: Path) -> Non
     sizes = [value(samples, "inferwatch_target_numa_memory_bytes", "svc", "0") for samples in (before, same, after)]
 
     assert sizes == [800 * 4096, 800 * 4096, 4096]
+
+
+async def test_young_process_has_its_page_tables_read_sooner(tmp_path: Path) -> None:
+    hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock(monotonic_ns=NS * 12)  # it began at 10 s
+    sampler = make(hostfs, clock=clock, numa_maps_interval_seconds=300)
+    reads = []
+    for second in range(0, 1000, 5):
+        tree(tmp_path, {"proc/500/numa_maps": b"7f0000000000 default N0=%d kernelpagesize_kB=4\n" % second})
+        seen = value(await sampler.sample(), "inferwatch_target_numa_memory_bytes", "svc", "0") / 4096
+        reads += [second] if seen == second else []
+        clock.advance(5)
+
+    assert reads[:6] == [0, 15, 30, 45, 60, 80]
+    assert all(later - earlier <= max(20, later / 4) for earlier, later in pairwise(reads))
+    assert len(reads) <= 20
+
+
+async def test_walk_that_takes_long_is_not_repeated_soon_however_young_the_process(tmp_path: Path) -> None:
+    class Slow(FakeClock):
+        def monotonic_ns(self) -> int:
+            self.advance(0.2)
+            return super().monotonic_ns()
+
+    hostfs, clock = copy("numa-two-socket", tmp_path), Slow(monotonic_ns=NS * 12)
+    sampler = make(hostfs, clock=clock, numa_maps_interval_seconds=300)
+    before = await sampler.sample()
+    tree(tmp_path, {"proc/500/numa_maps": b"7f0000000000 default N0=1 kernelpagesize_kB=4\n"})
+    clock.advance(17)
+    after = await sampler.sample()
+    sizes = [value(samples, "inferwatch_target_numa_memory_bytes", "svc", "0") for samples in (before, after)]
+
+    assert sizes == [800 * 4096, 800 * 4096]
+
+
+async def test_one_node_tells_the_memory_of_each_run(tmp_path: Path) -> None:
+    hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock()
+    tree(tmp_path, {"sys/devices/system/node/online": b"0\n"})
+    sampler = make(hostfs, clock=clock)
+    sizes = []
+    for size in (100, 70_000, 5):
+        tree(tmp_path, {"proc/500/status": b"Name:\tx\nVmRSS:\t%d kB\nHugetlbPages:\t2048 kB\nThreads:\t1\n" % size})
+        samples, _ = await sample_anyway(sampler)
+        sizes.append(value(samples, "inferwatch_target_numa_memory_bytes", "svc", "0"))
+        clock.advance(5)
+
+    assert sizes == [(100 + 2048) * 1024, (70_000 + 2048) * 1024, (5 + 2048) * 1024]
+
+
+async def test_thread_that_was_not_looked_at_before_brings_no_burst(tmp_path: Path) -> None:
+    hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock(monotonic_ns=NS * 1000)
+    sampler = make(hostfs, Targets(target("svc", process(600))), clock, threads_limit=1)
+    tree(tmp_path, {"proc/600/task/601/stat": STAT % (601, 90_000, 0)})  # as old as the other, and beyond the limit
+    await sampler.sample()
+    (tmp_path / "proc/600/task/600/stat").unlink()
+    (tmp_path / "proc/600/task/600").rmdir()
+    clock.advance(5)
+    first = await sampler.sample()
+    tree(tmp_path, {"proc/600/task/601/stat": STAT % (601, 90_200, 0)})
+    clock.advance(5)
+    second = await sampler.sample()
+
+    assert values(first, "inferwatch_target_numa_cpu_seconds_total") == {("svc", "0"): 0, ("svc", "1"): 0}
+    assert values(second, "inferwatch_target_numa_cpu_seconds_total") == {("svc", "0"): 2, ("svc", "1"): 0}
+
+
+async def test_target_that_is_absent_for_a_round_goes_on(tmp_path: Path) -> None:
+    hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock(monotonic_ns=NS * 1000)
+    view = Targets(target("svc", process(600)))
+    sampler = make(hostfs, view, clock)
+    totals = []
+    for ticks, there in ((100, True), (400, True), (500, False), (600, True), (700, True)):
+        tree(tmp_path, {"proc/600/task/600/stat": STAT % (600, ticks, 0)})
+        view.set(*([target("svc", process(600))] if there else []))
+        found = values(await sampler.sample(), "inferwatch_target_numa_cpu_seconds_total")
+        totals.append(found.get(("svc", "0")))
+        clock.advance(5)
+
+    assert totals == [0, 3, None, 3, 4]  # what it used while it was no target's is not counted
 
 
 async def test_time_for_page_tables_is_bounded(tmp_path: Path) -> None:

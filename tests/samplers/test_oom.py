@@ -8,6 +8,8 @@ import pytest
 
 from inferwatch.errors import NoData, SourceError
 from inferwatch.model import Event, Sample
+from inferwatch.samplers._support.oom_counts import MOST_TARGETS, OomCounts
+from inferwatch.samplers._support.oom_owners import MatchedBy
 from inferwatch.samplers.oom import SAMPLER, OomOptions, OomSampler
 from inferwatch.sources.kmsg import KmsgReader
 from inferwatch.targets.model import CgroupPaths
@@ -25,6 +27,13 @@ KILLED = (
     "Memory cgroup out of memory: Killed process %d (%s) total-vm:100kB, anon-rss:80kB, file-rss:4kB, shmem-rss:0kB, "
     "UID:0 pgtables:4kB oom_score_adj:0"
 )
+
+
+def by_target(samples: list[Sample]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for (name, _), kills in values(samples, TARGET_KILLS).items():
+        found[name] = found.get(name, 0) + kills
+    return found
 
 
 class Host:
@@ -88,8 +97,9 @@ class Host:
         self.clock.advance(5)
         return await sample_anyway(self.sampler)
 
-    async def total(self) -> dict[tuple[str, ...], float]:
-        return values((await self.run())[0], TARGET_KILLS)
+    async def total(self) -> dict[str, float]:
+        """Return the kills by target, however they were found."""
+        return by_target((await self.run())[0])
 
     def close(self) -> None:
         self._near.close()
@@ -105,16 +115,17 @@ async def machine(tmp_path: Path) -> AsyncIterator[Host]:
 
 
 async def test_kill_is_counted_once_and_told_with_its_facts(machine: Host) -> None:
-    assert await machine.total() == {("svc",): 0}
+    assert await machine.total() == {"svc": 0}
     machine.kill()
     machine.targets.set()  # the killed process is gone from the table before its kill is read
     totals = [await machine.total() for _ in range(4)]
 
-    assert totals == [{("svc",): 1}] * 4
+    assert totals == [{"svc": 1}] * 4
     (event,) = machine.events
     assert (event.kind, event.target) == ("oom_kill", "svc")
     assert dict(event.attributes) == {
         "source": "kmsg",
+        "matched_by": "process",
         "process": "python3",
         "pid": "10",
         "role": "server",
@@ -132,11 +143,44 @@ async def test_kill_is_counted_once_and_told_with_its_facts(machine: Host) -> No
     }
 
 
-async def test_child_that_was_not_known_belongs_to_the_target_of_its_group(machine: Host) -> None:
+async def test_stranger_in_the_targets_group_is_told_apart_from_its_own_processes(machine: Host) -> None:
     await machine.run()
     machine.kill(pid=4711, comm="cc1plus")
+    machine.kill(pid=10)
+    machine.kill(pid=4712, comm="bash")
+    samples = [(await machine.run())[0] for _ in range(3)][-1]
 
-    assert await machine.total() == {("svc",): 1}
+    assert values(samples, TARGET_KILLS) == {("svc", "process"): 1, ("svc", "cgroup"): 2}
+    assert [event.attributes["matched_by"] for event in machine.events] == ["cgroup", "process", "cgroup"]
+    assert [event.target for event in machine.events] == ["svc"] * 3
+    assert ["role" in event.attributes for event in machine.events] == [False, True, False]
+
+
+async def test_target_that_is_absent_for_a_round_neither_falls_nor_counts_twice(machine: Host) -> None:
+    machine.refuse = NoData("/dev/kmsg: none")
+    await machine.run()
+    machine.count(vmstat=2, group=2)
+    await machine.run()
+    before = await machine.total()
+    machine.targets.set()
+    machine.count(vmstat=1, group=1)
+    await machine.run()
+    machine.targets.set(target("svc", process(10), cgroup=GROUP))
+    totals = [await machine.total() for _ in range(3)]
+
+    assert before == {"svc": 2}
+    assert totals == [{"svc": 3}] * 3
+
+
+def test_count_of_a_target_that_is_there_is_not_dropped_for_others() -> None:
+    counts = OomCounts(keep_seconds=600)
+    counts.add_to_target("here", MatchedBy.PROCESS, 3, 0)
+    for number in range(MOST_TARGETS + 10):
+        counts.add_to_target(f"gone{number}", MatchedBy.PROCESS, 1, 1 + number)
+    samples = list(counts.samples(["here"], 10_000))
+
+    assert values(samples, TARGET_KILLS)["here", "process"] == 3
+    assert len(counts._targets) == MOST_TARGETS
 
 
 async def test_kill_elsewhere_is_of_no_target(machine: Host) -> None:
@@ -144,23 +188,24 @@ async def test_kill_elsewhere_is_of_no_target(machine: Host) -> None:
     machine.kill(pid=4711, comm="stress", group="/other")
     samples, _ = await machine.run()
 
-    assert values(samples, TARGET_KILLS) == {("svc",): 0}
+    assert by_target(samples) == {"svc": 0}
     assert values(samples, KILLS) == {("cgroup",): 1, ("host",): 0}
     assert machine.events[0].target == ""
+    assert "matched_by" not in machine.events[0].attributes
 
 
 async def test_same_pid_of_another_namespace_is_not_taken_for_the_targets(machine: Host) -> None:
     await machine.run()
     machine.kill(pid=10, comm="stress", group="/other")
 
-    assert await machine.total() == {("svc",): 0}
+    assert await machine.total() == {"svc": 0}
 
 
 async def test_line_that_a_program_wrote_is_no_kill(machine: Host) -> None:
     await machine.run()
     machine.log(KILLED % (10, "python3"), priority=11)
 
-    assert await machine.total() == {("svc",): 0}
+    assert await machine.total() == {"svc": 0}
     assert machine.events == []
 
 
@@ -174,7 +219,7 @@ async def test_kill_that_was_overwritten_in_the_log_is_counted_by_the_counters(m
     samples, _ = await machine.run()
 
     assert values(samples, "inferwatch_kernel_log_records_lost_total") == {(): 100}
-    assert values(samples, TARGET_KILLS) == {("svc",): 1}
+    assert by_target(samples) == {"svc": 1}
     assert machine.events[0].attributes["source"] == "cgroup"
 
 
@@ -189,7 +234,7 @@ async def test_without_the_log_the_counters_tell_and_the_reason_is_said(machine:
         again, _ = await machine.run()
 
     assert "counted from /proc/vmstat and cgroups instead" in problems["permission_denied"]
-    assert values(samples, TARGET_KILLS) == values(again, TARGET_KILLS) == {("svc",): 1}
+    assert by_target(samples) == by_target(again) == {"svc": 1}
     assert values(again, KILLS) == {("cgroup",): 0, ("host",): 0, ("unknown",): 2}
     assert sorted(event.target for event in machine.events) == ["", "svc"]
 
@@ -209,7 +254,7 @@ async def test_log_that_fails_is_opened_again_and_nothing_counts_twice(
     totals = [await machine.total() for _ in range(3)]
 
     assert list(problems) == ["io"]
-    assert totals == [{("svc",): 1}] * 3
+    assert totals == [{"svc": 1}] * 3
 
 
 async def test_count_goes_on_after_a_restart_and_goes_when_its_time_is_over(machine: Host) -> None:
@@ -222,7 +267,7 @@ async def test_count_goes_on_after_a_restart_and_goes_when_its_time_is_over(mach
     machine.targets.set()
     machine.clock.advance(700)
 
-    assert again == {("svc",): 2}
+    assert again == {"svc": 2}
     assert await machine.total() == {}
 
 
@@ -233,7 +278,7 @@ async def test_two_targets_in_one_group_are_not_guessed_between(machine: Host) -
     machine.count(vmstat=1, group=1)
     await machine.run()
 
-    assert await machine.total() == {("svc",): 0, ("twin",): 0}
+    assert await machine.total() == {"svc": 0, "twin": 0}
 
 
 async def test_kernel_that_tells_nothing_at_all_is_no_data(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ async def test_real_kill_in_a_small_group_is_seen_attributed_and_counted_once(wi
     await sampler.close()
 
     mine = [event for event in events if event.target == "svc"]
-    assert values(before, TARGET_KILLS) == {("svc",): 0}
-    assert values(samples, TARGET_KILLS) == {("svc",): 1}
+    assert values(before, TARGET_KILLS) == {("svc", "process"): 0, ("svc", "cgroup"): 0}
+    assert values(samples, TARGET_KILLS) == {("svc", "process"): int(with_log), ("svc", "cgroup"): int(not with_log)}
     assert len(mine) == 1
     if with_log:
         facts = mine[0].attributes

@@ -89,6 +89,21 @@ async def test_process_that_ends_between_open_and_read_is_passed_over_in_silence
     assert value(samples, "inferwatch_target_memory_bytes", "svc", "server", "anonymous") >= 700 * 1024
 
 
+async def test_open_files_score_and_limit_are_read_at_slower_intervals(tmp_path: Path) -> None:
+    clock, view = FakeClock(), Targets(target("svc", process(10)))
+    sampler = make(tree(tmp_path, files(10)), view, clock)
+    seen = []
+    for seconds in (0, 14, 2, 45):
+        clock.advance(seconds)
+        samples = await sampler.sample()
+        names_ = ("open_fds", "oom_score", "max_fds", "oom_score_adjustment")
+        wanted = [f"inferwatch_target_{name}" for name in names_]
+        seen.append([value(samples, name, "svc", "server") for name in wanted])
+        tree(tmp_path, files(10, limit=99, fds=7, score=8) | {"proc/10/oom_score_adj": b"5\n"})
+
+    assert seen == [[3, 5, 1024, -998], [3, 5, 1024, -998], [7, 8, 1024, -998], [7, 8, 99, 5]]
+
+
 async def test_denied_rollup_leaves_what_status_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fail_open(monkeypatch, {"smaps_rollup": errno.EACCES})
     clock = FakeClock()
@@ -161,6 +176,23 @@ async def test_leak_is_told_with_the_time_until_the_host_is_full(tmp_path: Path)
     assert value(samples, "inferwatch_target_memory_exhaustion_seconds", "svc", "worker") == pytest.approx(
         50_000 * 1024 / 30_720, rel=0.1
     )
+
+
+async def test_memory_that_only_moves_to_swap_does_not_grow(tmp_path: Path) -> None:
+    clock = FakeClock()
+    hostfs = tree(tmp_path, files(10))
+    sampler = make(hostfs, Targets(target("svc", process(10))), clock)
+    for moved in range(0, 90_000, 500):
+        lines = b"Name:\tx\nVmRSS:\t%d kB\nRssAnon:\t%d kB\nVmSwap:\t%d kB\n" % (
+            100_000 - moved, 100_000 - moved, moved,
+        )  # fmt: skip
+        tree(tmp_path, {"proc/10/status": lines})
+        samples = await sampler.sample()
+        clock.advance(5)
+
+    assert value(samples, "inferwatch_target_memory_bytes", "svc", "server", "swap") == 89_500 * 1024
+    assert value(samples, "inferwatch_target_memory_bytes", "svc", "server", "anonymous") == 10_500 * 1024
+    assert "inferwatch_target_memory_growth_bytes_per_second" not in names(samples)
 
 
 async def test_flat_or_shrinking_memory_never_runs_out(tmp_path: Path) -> None:

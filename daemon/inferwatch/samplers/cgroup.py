@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from inferwatch.errors import NoData
 from inferwatch.model import Family, Kind, Sample
 from inferwatch.samplers._support import cgroup_families as families
 from inferwatch.samplers._support.troubles import Troubles
 from inferwatch.sources.cgroup.cpu import read_cpu_seconds, read_throttling
 from inferwatch.sources.cgroup.cpuset import read_cpuset
+from inferwatch.sources.cgroup.files import GroupFiles
 from inferwatch.sources.cgroup.memory import MemoryGroup, read_memory
 from inferwatch.sources.cgroup.pressure import read_group_pressure
 from inferwatch.sources.cgroup.tree import CgroupTree, Level
@@ -28,6 +28,7 @@ class CgroupSampler:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._tree = CgroupTree(context.hostfs)
+        self._files = GroupFiles()
         self._totals = SteadyTotals()
 
     async def sample(self) -> Sequence[Sample]:
@@ -39,11 +40,12 @@ class CgroupSampler:
 
     def _read(self) -> Sequence[Sample]:
         troubles = Troubles()
+        self._files.begin(self._context.clock.monotonic_ns())
         samples: list[Sample] = []
         for target in self._context.targets.current().targets:
             if hidden := _hidden(target.cgroup):
                 troubles.note_reason("no_data", f"target {target.name}: {hidden}")
-            for part in (self._memory, self._cpu, self._pressure, self._cpuset):
+            for part in (self._memory, self._cpu_use, self._throttling, self._pressure, self._cpuset):
                 samples += self._part(part, target, troubles)
         return troubles.result(samples)
 
@@ -60,20 +62,19 @@ class CgroupSampler:
                 yield sample
 
     def _memory(self, target: Target) -> Iterator[Reading]:
-        group = read_memory(self._levels("memory", target))
+        group = read_memory(self._files, self._levels("memory", target))
         for family, value in _memory_values(group):
             if value is not None:
                 yield family(value, target.name), group.directory
         for event, count in (group.events or {}).items():
             yield families.MEMORY_EVENTS(count, target.name, event), group.directory
 
-    def _cpu(self, target: Target) -> Iterator[Reading]:
-        try:
-            directory, seconds = read_cpu_seconds(self._levels("cpuacct", target))
-            yield families.CPU_SECONDS(seconds, target.name), directory
-        except NoData:
-            pass
-        found = read_throttling(self._levels("cpu", target))
+    def _cpu_use(self, target: Target) -> Iterator[Reading]:
+        directory, seconds = read_cpu_seconds(self._files, self._levels("cpuacct", target))
+        yield families.CPU_SECONDS(seconds, target.name), directory
+
+    def _throttling(self, target: Target) -> Iterator[Reading]:
+        found = read_throttling(self._files, self._levels("cpu", target))
         yield families.PERIODS(found.periods, target.name), found.directory
         yield families.THROTTLED_PERIODS(found.throttled_periods, target.name), found.directory
         yield families.THROTTLED_SECONDS(found.throttled_seconds, target.name), found.directory
@@ -83,7 +84,7 @@ class CgroupSampler:
     def _pressure(self, target: Target) -> Iterator[Reading]:
         levels = self._tree.levels("", target.cgroup.unified, {})
         for resource in PRESSURE_RESOURCES if levels else ():
-            pressure = read_group_pressure(levels[0], resource)
+            pressure = read_group_pressure(self._files, levels[0], resource)
             if pressure is None:
                 continue
             shares = (("some", pressure.some_seconds), ("full", pressure.full_seconds))
@@ -92,7 +93,7 @@ class CgroupSampler:
                     yield families.PRESSURE(seconds, target.name, resource, share), levels[0].directory
 
     def _cpuset(self, target: Target) -> Iterator[Reading]:
-        cpuset = read_cpuset(self._levels("cpuset", target))
+        cpuset = read_cpuset(self._files, self._levels("cpuset", target))
         yield families.CPUSET_CPUS(len(cpuset.cpus), target.name), None
         yield families.CPUSET_NODES(len(cpuset.memory_nodes), target.name), None
 

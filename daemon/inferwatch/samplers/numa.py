@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import Field
@@ -10,19 +11,20 @@ from inferwatch.config import SamplerOptions
 from inferwatch.errors import ParseError, SourceError
 from inferwatch.model import Sample
 from inferwatch.samplers._support import numa_families as families
+from inferwatch.samplers._support.numa_affinity import NumaAffinities
 from inferwatch.samplers._support.numa_cpu import NumaCpu
 from inferwatch.samplers._support.numa_host import NumaHost
 from inferwatch.samplers._support.numa_memory import BUDGET_SHARE, Bounds, NumaMemory
 from inferwatch.samplers._support.numa_placement import Placement, is_aligned, remote_accesses, remote_bytes
 from inferwatch.samplers._support.troubles import Troubles
-from inferwatch.sources.hostfs import read_bytes
-from inferwatch.sources.procfs.pid_affinity import parse_pid_affinity
 from inferwatch.sources.sysfs.node import NOT_READ, NodeTopology
 from inferwatch.sources.topology import read_topology
 from inferwatch.spec import Context, SamplerSpec
 from inferwatch.targets.model import ProcessId, Target
 
 MOST_TARGETS: Final = 1000  # of which the CPU time by node is kept after they are gone
+NOWHERE: Final[Mapping[int, float]] = MappingProxyType({})
+TOPOLOGY_NS: Final = 30_000_000_000  # nodes and CPUs come and go by hotplug only
 
 
 class NumaOptions(SamplerOptions):
@@ -32,7 +34,8 @@ class NumaOptions(SamplerOptions):
         default=300.0,
         ge=1,
         le=86_400,
-        description="Time between two reads of a process's numa_maps, which visits each of its pages.",
+        description="Time between two reads of a process's numa_maps, which visits each of its pages; less while it is"
+        " young.",
     )
     numa_maps_bytes: int = Field(
         default=8 << 20,
@@ -58,11 +61,13 @@ class NumaSampler:
         options: NumaOptions = context.options
         self._context = context
         self._topology = NOT_READ
-        self._host = NumaHost(context.hostfs)
+        self._topology_ns: int | None = None
+        self._host = NumaHost(context.hostfs, context.clock)
         budget = context.timeout_seconds * BUDGET_SHARE
         bounds = Bounds(options.numa_maps_interval_seconds, options.numa_maps_bytes, budget)
         self._memory = NumaMemory(context.hostfs, context.clock, bounds)
         self._cpu = NumaCpu(context.hostfs, options.threads_limit)
+        self._affinities = NumaAffinities(context.hostfs)
         self._threads_ns: int | None = None
         self._lately: dict[ProcessId, Mapping[int, float]] = {}
         self._totals: dict[str, dict[int, float]] = {}
@@ -76,10 +81,7 @@ class NumaSampler:
 
     def _read(self) -> Sequence[Sample]:
         troubles = Troubles()
-        try:
-            self._topology = read_topology(self._context.hostfs)
-        except (ParseError, SourceError) as error:
-            troubles.note(error)
+        self._read_topology(troubles)
         targets = self._context.targets.current().targets
         processes = [process.id for target in targets for process in target.processes]
         samples = list(self._host.samples(self._topology, troubles))
@@ -90,12 +92,23 @@ class NumaSampler:
                 samples += self._target(target, troubles)
         return troubles.result(samples)
 
+    def _read_topology(self, troubles: Troubles) -> None:
+        now = self._context.clock.monotonic_ns()
+        if self._topology_ns is not None and now - self._topology_ns < TOPOLOGY_NS:
+            return
+        try:
+            self._topology = read_topology(self._context.hostfs)
+            self._topology_ns = now
+        except (ParseError, SourceError) as error:
+            troubles.note(error)
+
     def _look_at_threads(self, targets: Sequence[Target], troubles: Troubles) -> None:
         """Add up where threads ran since the last look."""
         options: NumaOptions = self._context.options
         now = self._context.clock.monotonic_ns()
         processes = {process.id for target in targets for process in target.processes}
         self._cpu.keep_only(processes)
+        self._affinities.keep_only(processes)
         self._lately = {process: seconds for process, seconds in self._lately.items() if process in processes}
         if self._threads_ns is not None and now - self._threads_ns < options.threads_interval_seconds * 1e9:
             return
@@ -103,7 +116,7 @@ class NumaSampler:
         for target in targets:
             totals = self._totals.setdefault(target.name, dict.fromkeys(_nodes_with_cpus(self._topology), 0.0))
             for process in target.processes:
-                seconds = self._cpu.read(process.id, self._topology, troubles)
+                seconds = self._cpu.read(process.id, self._topology, now, troubles)
                 if seconds:  # one that slept is where it ran before
                     self._lately[process.id] = seconds
                 for node, share in seconds.items():
@@ -114,16 +127,19 @@ class NumaSampler:
 
     def _target(self, target: Target, troubles: Troubles) -> Iterator[Sample]:
         alive = [process.id for process in target.processes if not self._memory.is_gone(process.id)]
-        placements = [self._placement(process, troubles) for process in alive]
+        now = self._context.clock.monotonic_ns()
+        placements = [
+            Placement(
+                self._memory.nodes(process),
+                self._affinities.read(process, now, troubles),
+                self._lately.get(process, NOWHERE),
+            )
+            for process in alive
+        ]
         yield from self._memory_samples(target.name, placements)
         yield from self._cpu_samples(target.name, placements)
         for node, seconds in sorted(self._totals.get(target.name, {}).items()):
             yield families.TARGET_CPU(seconds, target.name, str(node))
-
-    def _placement(self, process: ProcessId, troubles: Troubles) -> Placement:
-        path = self._context.hostfs.proc(str(process.pid), "status")
-        affinity = troubles.attempt(lambda: parse_pid_affinity(read_bytes(path)))
-        return Placement(self._memory.nodes(process), affinity, self._lately.get(process, {}))
 
     def _memory_samples(self, target: str, placements: Sequence[Placement]) -> Iterator[Sample]:
         known = [placement.memory for placement in placements if placement.memory is not None]

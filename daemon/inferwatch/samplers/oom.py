@@ -13,16 +13,18 @@ from inferwatch.model import Event, Family, Kind, Sample
 from inferwatch.samplers._support.oom_counters import OomCounters
 from inferwatch.samplers._support.oom_counts import KILLS, TARGET_KILLS, OomCounts
 from inferwatch.samplers._support.oom_ledger import HOST, OomLedger
-from inferwatch.samplers._support.oom_owners import OomOwners, Owner
+from inferwatch.samplers._support.oom_owners import MatchedBy, OomOwners, Owner
 from inferwatch.samplers._support.troubles import Troubles
 from inferwatch.sources.hostfs import read_bytes
 from inferwatch.sources.kmsg import KmsgReader, Open, open_kmsg
 from inferwatch.sources.oom import OomKill, OomLog
 from inferwatch.sources.procfs.fields import signed
 from inferwatch.spec import Context, SamplerSpec
-from inferwatch.targets.model import Target
+from inferwatch.targets.model import ProcessId, Target
 
 INSTEAD: Final = "OOM kills are counted from /proc/vmstat and cgroups instead, without the process's name"
+
+SCORES_NS: Final = 15_000_000_000
 
 LOST: Final = Family(
     "inferwatch_kernel_log_records_lost_total",
@@ -55,6 +57,8 @@ class OomSampler:
         self._counters = OomCounters(context.hostfs)
         options: OomOptions = context.options
         self._counts = OomCounts(options.keep_seconds)
+        self._scores: dict[ProcessId, int] = {}
+        self._scores_ns = 0
         self._lost = 0
 
     async def sample(self) -> Sequence[Sample]:
@@ -90,14 +94,19 @@ class OomSampler:
     def _remember(self, targets: Sequence[Target], troubles: Troubles) -> None:
         now = self._context.clock.monotonic_ns()
         self._owners.forget_old(now)
+        due = now - self._scores_ns >= SCORES_NS
+        old, self._scores = self._scores, {}
+        if due:
+            self._scores_ns = now
         for target in targets:
-            scores: dict[int, int] = {}
             for process in target.processes:
-                path = self._context.hostfs.proc(str(process.id.pid), "oom_score")
-                score = troubles.attempt(partial(_read_score, path))
+                score = old.get(process.id)
+                if due or score is None:
+                    path = self._context.hostfs.proc(str(process.id.pid), "oom_score")
+                    score = troubles.attempt(partial(_read_score, path))
                 if score is not None:
-                    scores[process.id.pid] = score
-            self._owners.remember(target, scores, now)
+                    self._scores[process.id] = score
+            self._owners.remember(target, self._scores, now)
 
     def _kills(self, troubles: Troubles) -> Sequence[OomKill]:
         """Return the kills that the log tells of since the last run; without a log, none."""
@@ -120,19 +129,25 @@ class OomSampler:
         """Count and publish kills, and return the target of each."""
         owners = []
         for kill in kills:
-            owner = self._owners.find(kill) or Owner(HOST)
-            self._counts.add(owner.target, kill.constraint, 1, self._context.clock.monotonic_ns())
-            self._emit(owner.target, _attributes(kill, owner))
-            owners.append(owner.target)
+            owner = self._owners.find(kill)
+            name = owner.target if owner else HOST
+            self._counts.add(kill.constraint, 1)
+            if owner:
+                self._counts.add_to_target(name, owner.matched_by, 1, self._context.clock.monotonic_ns())
+            self._emit(name, _attributes(kill, owner))
+            owners.append(name)
         return owners
 
     def _count_untold(self, found: Mapping[str, int]) -> None:
         """Count and publish kills that only counters tell of."""
         for target, kills in found.items():
-            source = "cgroup" if target else "vmstat"
-            self._counts.add(target, "unknown", kills, self._context.clock.monotonic_ns())
+            facts = {"source": "vmstat", "constraint": "unknown"}
+            self._counts.add("unknown", kills)
+            if target:
+                facts |= {"source": "cgroup", "matched_by": str(MatchedBy.CGROUP)}
+                self._counts.add_to_target(target, MatchedBy.CGROUP, kills, self._context.clock.monotonic_ns())
             for _ in range(kills):
-                self._emit(target, {"source": source, "constraint": "unknown"})
+                self._emit(target, facts)
 
     def _emit(self, target: str, attributes: Mapping[str, str]) -> None:
         self._context.emit(Event(self._context.clock.monotonic_ns(), "oom_kill", target, attributes))
@@ -147,17 +162,18 @@ def _read_score(path: Path) -> int:
     return signed(read_bytes(path).strip(), str(path))
 
 
-def _attributes(kill: OomKill, owner: Owner) -> Mapping[str, str]:
+def _attributes(kill: OomKill, owner: Owner | None) -> Mapping[str, str]:
     """Return an event's facts as text; what is not known is left out."""
     known = {
         "source": "kmsg",
         "process": kill.comm,
         "pid": kill.pid,
-        "role": owner.role or None,
+        "matched_by": owner.matched_by if owner else None,
+        "role": (owner.role or None) if owner else None,
         "constraint": kill.constraint,
         "cgroup": kill.cgroup,
         "limit_cgroup": kill.limit_cgroup,
-        "oom_score": owner.score,  # as last seen by the agent; newer kernels do not log it
+        "oom_score": owner.score if owner else None,  # as last seen by the agent; newer kernels do not log it
         **kill.facts,
     }
     return {name: str(fact) for name, fact in known.items() if fact is not None}

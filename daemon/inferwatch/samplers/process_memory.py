@@ -21,7 +21,8 @@ from inferwatch.samplers._support.process_reader import ProcessReader, ProcessRe
 from inferwatch.samplers._support.process_rollup import proportional_samples
 from inferwatch.samplers._support.smaps import SmapsCache
 from inferwatch.samplers._support.troubles import Troubles
-from inferwatch.sources.cgroup.memory import read_memory
+from inferwatch.sources.cgroup.files import GroupFiles
+from inferwatch.sources.cgroup.memory import read_headroom
 from inferwatch.sources.cgroup.tree import CgroupTree
 from inferwatch.sources.hostfs import read_bytes
 from inferwatch.sources.procfs.meminfo import parse_meminfo
@@ -63,6 +64,7 @@ class ProcessMemorySampler:
         self._context = context
         self._reader = ProcessReader(context.hostfs, context.clock)
         self._cgroups = CgroupTree(context.hostfs)
+        self._files = GroupFiles()
         self._growth = GrowthTracker(options.growth_window_seconds, options.growth_minimum_seconds)
         self._smaps = SmapsCache(
             context.hostfs, context.clock, options.smaps_interval_seconds, context.timeout_seconds * SMAPS_SHARE
@@ -81,13 +83,15 @@ class ProcessMemorySampler:
         processes = [process.id for target in targets for process in target.processes]
         self._reader.keep_only(processes)
         self._growth.keep_only(processes)
-        samples = [sample for target in targets for sample in self._target(target, troubles)]
+        self._files.begin(self._context.clock.monotonic_ns())
+        available = troubles.attempt(self._available) if targets else None
+        samples = [sample for target in targets for sample in self._target(target, available, troubles)]
         self._smaps.refresh(processes, troubles)
         for target in targets:
             samples += proportional_samples(target, self._smaps)
         return troubles.result(samples)
 
-    def _target(self, target: Target, troubles: Troubles) -> Iterator[Sample]:
+    def _target(self, target: Target, available: int | None, troubles: Troubles) -> Iterator[Sample]:
         readings = [
             reading for process in target.processes if (reading := self._reader.read(process, troubles)) is not None
         ]
@@ -102,7 +106,7 @@ class ProcessMemorySampler:
             yield from role_samples(target.name, role, group)
         slopes = {role: slope for role, group in roles.items() if (slope := self._slope(group)) is not None}
         yield from (GROWTH(slope, target.name, role) for role, slope in slopes.items())
-        if readings and (headroom := self._headroom(target, troubles)) is not None:
+        if readings and (headroom := self._headroom(target, available, troubles)) is not None:
             yield HEADROOM(headroom, target.name)
             rising = {role: slope for role, slope in slopes.items() if slope > 0}
             # what all roles together take leaves the less for each
@@ -113,14 +117,14 @@ class ProcessMemorySampler:
         found = [slope for reading in readings if (slope := self._growth.slope(reading.process.id)) is not None]
         return sum(found) if found else None
 
-    def _headroom(self, target: Target, troubles: Troubles) -> int | None:
+    def _headroom(self, target: Target, available: int | None, troubles: Troubles) -> int | None:
         """Return the bytes left until the nearest limit: of a control group above the target, or of the host."""
-        rooms = (troubles.attempt(partial(self._cgroup_room, target)), troubles.attempt(self._available))
+        rooms = (troubles.attempt(partial(self._cgroup_room, target)), available)
         return min((room for room in rooms if room is not None), default=None)
 
     def _cgroup_room(self, target: Target) -> int | None:
         levels = self._cgroups.levels("memory", target.cgroup.unified, target.cgroup.controllers)
-        return read_memory(levels).headroom_bytes
+        return read_headroom(self._files, levels)
 
     def _available(self) -> int | None:
         return parse_meminfo(read_bytes(self._context.hostfs.proc("meminfo"))).available_bytes

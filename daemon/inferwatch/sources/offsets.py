@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
-MOST_SERIES: Final = 10_000
+MOST_SERIES: Final = 20_000  # of 1,000 targets, the most that are shown, 15 counters each, and of some that are gone
 
 
 @dataclass(slots=True)

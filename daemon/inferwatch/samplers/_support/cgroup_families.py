@@ -46,7 +46,7 @@ SWAP: Final = _gauge(
 )
 OOM_KILLS: Final = _counter(
     "oom_kills_total",
-    "Processes of the target's cgroup that the kernel killed for want of memory",
+    "Processes in the target's cgroup, strangers too, that the kernel killed for want of memory",
     "memory.events (v2) or memory.oom_control (v1)",
 )
 MEMORY_EVENTS: Final = _counter(

@@ -30,14 +30,17 @@ class NumaCpu:
         self._most_threads = most_threads
         self._user_hz = os.sysconf("SC_CLK_TCK")
         self._seconds: dict[ProcessId, dict[Thread, float]] = {}
+        self._looked_ns: dict[ProcessId, int] = {}
 
     def keep_only(self, processes: Collection[ProcessId]) -> None:
         """Forget all other processes."""
         for process in self._seconds.keys() - set(processes):
             del self._seconds[process]
+            self._looked_ns.pop(process, None)
 
-    def read(self, process: ProcessId, topology: NodeTopology, troubles: Troubles) -> Mapping[int, float]:
+    def read(self, process: ProcessId, topology: NodeTopology, now_ns: int, troubles: Troubles) -> Mapping[int, float]:
         """Return the CPU seconds by node since the last call; empty the first time, and when no thread ran."""
+        since = self._looked_ns.get(process, 0)
         known = self._seconds.get(process)
         now: dict[Thread, float] = {}
         nodes: dict[int, float] = {}
@@ -48,12 +51,20 @@ class NumaCpu:
             key = (tid, thread.start_ticks)
             now[key] = thread.seconds
             node = topology.nodes[0] if len(topology.nodes) == 1 else topology.node_of_cpu.get(thread.cpu)
-            # a thread that is new to a known process used all its time since the last call
-            spent = 0.0 if known is None else thread.seconds - known.get(key, 0.0)
+            before = known.get(key) if known is not None else thread.seconds
+            if before is None:
+                # a new thread used all its time since the last call; one that was only not looked at then did not
+                before = 0.0 if self._began_ns(thread) >= since else thread.seconds
+            spent = thread.seconds - before
             if node is not None and spent > 0:
                 nodes[node] = nodes.get(node, 0.0) + spent
         self._seconds[process] = now
+        self._looked_ns[process] = now_ns
         return nodes
+
+    def _began_ns(self, thread: ThreadCpu) -> int:
+        """Return the end of the clock tick in which a thread began, after boot."""
+        return (thread.start_ticks + 1) * 1_000_000_000 // self._user_hz
 
     def _thread(self, process: ProcessId, tid: int) -> ThreadCpu:
         path = self._hostfs.proc(str(process.pid), "task", str(tid), "stat")

@@ -75,7 +75,7 @@ HUGE_PAGES: Final = Family(
 TARGET_MEMORY: Final = _gauge(
     "target_numa_memory_bytes",
     "Resident memory of a target on a NUMA node, a page that several processes map counted in each, from"
-    " /proc/PID/numa_maps",
+    " /proc/PID/numa_maps (/proc/PID/status on a host with one node)",
     "bytes",
     *TARGET_NODE,
 )

@@ -17,9 +17,11 @@ from inferwatch.sources.sysfs.node import NodeTopology
 from inferwatch.sources.sysfs.node_meminfo import parse_node_meminfo
 from inferwatch.sources.sysfs.numastat import NumaStat, parse_numastat
 from inferwatch.sources.topology import NODES
+from inferwatch.spec import Clock
 
 OUTCOMES: Final = NumaStat.__slots__
 HUGE_PAGES: Final = ("kernel", "mm", "transparent_hugepage")
+SETTINGS_NS: Final = 30_000_000_000
 
 
 class NumaHost:
@@ -27,11 +29,15 @@ class NumaHost:
 
     Args:
         hostfs: The host's file systems.
+        clock: Time; settings are read every 30 seconds.
     """
 
-    def __init__(self, hostfs: HostFs) -> None:
+    def __init__(self, hostfs: HostFs, clock: Clock) -> None:
         self._hostfs = hostfs
+        self._clock = clock
         self._remote_faults = 0
+        self._settings: Sequence[Sample] = ()
+        self._settings_ns: int | None = None
 
     def samples(self, topology: NodeTopology, troubles: Troubles) -> Sequence[Sample]:
         """Read all of it; what the host lacks is left out."""
@@ -42,9 +48,20 @@ class NumaHost:
             samples += troubles.attempt(partial(list, self._allocations(node))) or ()
             if topology.node_of_cpu:
                 samples.append(families.NODE_CPUS(cpus[node], str(node)))
-        for part in (self._vmstat, self._balancing, self._huge_pages):
-            samples += troubles.attempt(partial(list, part())) or ()
+        samples += troubles.attempt(partial(list, self._vmstat())) or ()
+        samples += self._rarely(troubles)
         return samples
+
+    def _rarely(self, troubles: Troubles) -> Sequence[Sample]:
+        """Return the samples of settings; one that is not there or can't be read is tried each time."""
+        now = self._clock.monotonic_ns()
+        if self._settings_ns is None or now - self._settings_ns >= SETTINGS_NS:
+            found: list[list[Sample] | None] = [
+                troubles.attempt(partial(list, part())) for part in (self._balancing, self._huge_pages)
+            ]
+            self._settings = [sample for samples in found for sample in samples or ()]
+            self._settings_ns = None if None in found else now
+        return self._settings
 
     def _memory(self, node: int) -> Iterator[Sample]:
         info = parse_node_meminfo(read_bytes(self._hostfs.sys(*NODES, f"node{node}", "meminfo")), node)

@@ -15,6 +15,9 @@ from inferwatch.spec import Clock
 from inferwatch.targets.model import ProcessId
 
 CHUNK_BYTES: Final = 65_536
+YOUNG_NS: Final = 15_000_000_000  # shortest time between two walks over a process that is still loading
+PART_OF_AGE: Final = 4
+MOST_OF_TIME: Final = 100  # a walk may take a hundredth of the time, also of a young process
 BUDGET_SHARE: Final = 0.5  # of the run's time limit, for all processes together
 
 
@@ -23,6 +26,8 @@ class _Entry:
     read_ns: int
     nodes: Mapping[int, int] | None
     problem: InferwatchError | None
+    first_ns: int = 0
+    good_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Bounds:
     """What a read may cost.
 
     Args:
-        interval_seconds: How long a reading is good.
+        interval_seconds: How long a reading is good; of a young process, up to a quarter of its age.
         most_bytes: Largest numa_maps that is read.
         budget_seconds: How long all reads of one run may take.
     """
@@ -54,23 +59,28 @@ class NumaMemory:
         self._clock = clock
         self._bounds = bounds
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
         self._entries: dict[ProcessId, _Entry] = {}
+        self._paths: dict[ProcessId, Path] = {}
 
     def refresh(self, processes: Collection[ProcessId], nodes: Collection[int], troubles: Troubles) -> None:
         """Read what is due, the oldest first; forget all other processes.
 
         Args:
             processes: All processes of targets.
-            nodes: The host's nodes: where there is one only, all memory is on it, and its size is told by status.
+            nodes: The host's nodes: where there is one only, all memory is on it, and its size is told by status, which
+                costs so little that it is read each time.
             troubles: Where the problems of the newest readings are told.
         """
         now = self._clock.monotonic_ns()
         end = now + round(self._bounds.budget_seconds * 1e9)
         self._entries = {process: self._entries[process] for process in processes if process in self._entries}
+        for process in self._paths.keys() - self._entries.keys():
+            del self._paths[process]
         for process in sorted(processes, key=self._last_read):
             if self._clock.monotonic_ns() >= end:
                 break
-            if now - self._last_read(process) >= self._bounds.interval_seconds * 1e9:
+            if now - self._last_read(process) >= self._good_for(process):
                 self._entries[process] = self._read(process, nodes, now, end)
         for entry in self._entries.values():
             if entry.problem is not None:
@@ -90,20 +100,42 @@ class NumaMemory:
         entry = self._entries.get(process)
         return entry.read_ns if entry else float("-inf")
 
+    def _good_for(self, process: ProcessId) -> int:
+        entry = self._entries.get(process)
+        return entry.good_ns if entry else 0
+
     def _read(self, process: ProcessId, nodes: Collection[int], now_ns: int, end_ns: int) -> _Entry:
-        pid = str(process.pid)
+        before = self._entries.get(process)
+        first = before.first_ns if before else now_ns
+        good, begin = 0, self._clock.monotonic_ns()
+        found: Mapping[int, int] | None = None
+        problem: InferwatchError | None = None
         try:
             if len(nodes) == 1:
-                return _Entry(now_ns, self._whole(pid, next(iter(nodes))), None)
-            data = self._read_within(self._hostfs.proc(pid, "numa_maps"), end_ns)
-            return _Entry(now_ns, parse_numa_maps(data, self._page_bytes), None)
+                found = self._whole(process, next(iter(nodes)))
+            else:
+                good = round(self._bounds.interval_seconds * 1e9)  # also when it fails
+                data = self._read_within(self._hostfs.proc(str(process.pid), "numa_maps"), end_ns)
+                found = parse_numa_maps(data, self._page_bytes)
+                good = self._good_after(process, first, begin)
         except NoData:
-            return _Entry(now_ns, None, None)
+            pass
         except (ParseError, SourceError) as error:
-            return _Entry(now_ns, None, error)
+            problem = error
+        return _Entry(now_ns, found, problem, first, good)
 
-    def _whole(self, pid: str, node: int) -> Mapping[int, int] | None:
-        memory = parse_pid_memory(read_bytes(self._hostfs.proc(pid, "status")))
+    def _good_after(self, process: ProcessId, first_ns: int, begin_ns: int) -> int:
+        """Return how long a reading is good: less for a process that loads its model, or has just loaded it."""
+        now = self._clock.monotonic_ns()
+        age = max(now - first_ns, now - process.start_ticks * self._tick_ns)
+        young = max(YOUNG_NS, age // PART_OF_AGE, (now - begin_ns) * MOST_OF_TIME)
+        return min(round(self._bounds.interval_seconds * 1e9), young)
+
+    def _whole(self, process: ProcessId, node: int) -> Mapping[int, int] | None:
+        path = self._paths.get(process)
+        if path is None:
+            path = self._paths[process] = self._hostfs.proc(str(process.pid), "status")
+        memory = parse_pid_memory(read_bytes(path))
         return None if memory is None else {node: memory.resident_bytes + (memory.huge_bytes or 0)}
 
     def _read_within(self, path: Path, end_ns: int) -> bytes:

@@ -1,14 +1,22 @@
 """Remember which target a process and a control group belonged to, for when the kernel killed it a moment ago."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from inferwatch.sources.oom import OomKill
-from inferwatch.targets.model import CgroupPaths, Target
+from inferwatch.targets.model import CgroupPaths, ProcessId, Target
 
 MOST_PROCESSES: Final = 4096
 KEPT_NS: Final = 60_000_000_000  # a killed process is gone from the table of targets before its kill is read
+
+
+class MatchedBy(StrEnum):
+    """How a kill was found to be a target's: the values of a label."""
+
+    PROCESS = "process"  # a process of the target
+    CGROUP = "cgroup"  # a process in the target's control group, its own or a stranger's (a shell, a sidecar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +24,14 @@ class Owner:
     """A process of a target as it was when last seen.
 
     Args:
-        target: Name of the target.
+        target: Name of the target, empty for none.
+        matched_by: How it was found.
         role: Role of the process; empty when only its control group was known.
         score: Its OOM score.
     """
 
     target: str
+    matched_by: MatchedBy
     role: str = ""
     score: int | None = None
 
@@ -40,12 +50,12 @@ class OomOwners:
     def __init__(self) -> None:
         self._processes: dict[int, _Seen] = {}
 
-    def remember(self, target: Target, scores: dict[int, int], now_ns: int) -> None:
-        """Note a target's processes with their OOM scores by pid, as far as known."""
+    def remember(self, target: Target, scores: Mapping[ProcessId, int], now_ns: int) -> None:
+        """Note a target's processes with their OOM scores, as far as known."""
         groups = frozenset(memory_groups(target.cgroup))
         for process in target.processes:
             pid = process.id.pid
-            owner = Owner(target.name, process.role, scores.get(pid))
+            owner = Owner(target.name, MatchedBy.PROCESS, process.role, scores.get(process.id))
             if pid in self._processes or len(self._processes) < MOST_PROCESSES:
                 self._processes[pid] = _Seen(owner, process.comm, groups, now_ns)
 
@@ -58,8 +68,8 @@ class OomOwners:
         """Return whose process was killed.
 
         A pid counts when the name or the control group agrees with it, where both are told: below a container's /proc
-        pids are others than in the kernel's log. A process that was not known (a child that had just been started)
-        belongs to the only target in its control group.
+        pids are others than in the kernel's log. A process that was not known (a child that had just been started,
+        or a stranger) is put down to the only target in its control group, and said to be so.
         """
         seen = self._processes.get(kill.pid)
         if seen and (seen.comm == kill.comm or kill.cgroup is None or _within(kill.cgroup, seen.groups)):
@@ -67,7 +77,7 @@ class OomOwners:
         if kill.cgroup is None:
             return None
         targets = {seen.owner.target for seen in self._processes.values() if _within(kill.cgroup, seen.groups)}
-        return Owner(targets.pop()) if len(targets) == 1 else None
+        return Owner(targets.pop(), MatchedBy.CGROUP) if len(targets) == 1 else None
 
 
 def memory_groups(paths: CgroupPaths) -> Iterator[str]:

@@ -56,7 +56,7 @@ HUGE: Final = _gauge(
 )
 GROWTH: Final = _gauge(
     "inferwatch_target_memory_growth_bytes_per_second",
-    "Theil-Sen slope of anonymous memory and swap over the window, absent unless significant (Mann-Kendall, p < 0.01)",
+    "Theil-Sen slope of anonymous memory and swap over the window, absent unless larger than chance would make it",
     "/proc/PID/status",
     "bytes_per_second",
 )

@@ -47,8 +47,8 @@ def failure(what: str, number: int, said: Sequence[str]) -> InferwatchError:
         said: What libbpf printed meanwhile.
     """
     words = f"{what}: {error_text(number)}{_quoted(said)}"
-    if number == errno.EPERM:
-        return SourceError(f"{words}. {_permission()}", reason="permission_denied")
+    if number == errno.EPERM:  # cause and remedy first: libbpf's words are about memory locks, whatever is missing
+        return SourceError(f"{what}: {error_text(number)}. {_permission()}{_quoted(said)}", reason="permission_denied")
     text = "\n".join(said)
     for phrase, sentence in NOT_IN_THIS_KERNEL.items():
         if phrase in text:

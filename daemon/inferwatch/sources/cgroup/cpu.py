@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
 from inferwatch.errors import NoData
+from inferwatch.sources.cgroup.files import GroupFiles, plain
 from inferwatch.sources.cgroup.tree import V1, Level
 from inferwatch.sources.cgroup.values import MICROSECONDS, parse_cpu_max, parse_flat_keyed, parse_number, quota_cores
-from inferwatch.sources.hostfs import read_bytes
 
 NANOSECONDS: Final = 1e9
+STAT: Final = "cpu.stat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,11 @@ class Throttling:
     throttled_seconds: float
 
 
-def read_throttling(levels: Sequence[Level]) -> Throttling:
+def read_throttling(files: GroupFiles, levels: Sequence[Level]) -> Throttling:
     """Read the quota that binds first and the counters of the group where it is set (a pod's may be above it).
 
     Args:
+        files: Reads; quotas are up to 30 seconds old.
         levels: The group and its ancestors, itself first.
 
     Raises:
@@ -43,35 +46,19 @@ def read_throttling(levels: Sequence[Level]) -> Throttling:
         ParseError: When a file is malformed.
         SourceError: When a file can't be read.
     """
-    found: list[tuple[float, Level, Mapping[str, int]]] = []
-    for level in levels:
-        file = level.directory / "cpu.stat"
-        try:
-            stat = parse_flat_keyed(read_bytes(file), str(file))
-            if "nr_periods" in stat:  # v2 has cpu.stat everywhere, and these lines where the controller is enabled
-                quota = _quota(level)
-                found.append((float("inf") if quota is None else quota, level, stat))
-        except NoData:
-            continue
-    if not found:
-        raise NoData("no CPU controller in the control group or its ancestors")
-    cores, level, stat = min(found, key=lambda entry: entry[0])  # the first, so the group itself, of equal ones
-    nanoseconds = "throttled_time"
-    return Throttling(
-        directory=level.directory,
-        quota_cores=None if cores == float("inf") else cores,
-        periods=stat["nr_periods"],
-        throttled_periods=stat.get("nr_throttled", 0),
-        throttled_seconds=stat[nanoseconds] / NANOSECONDS
-        if nanoseconds in stat
-        else stat.get("throttled_usec", 0) / MICROSECONDS,
-    )
+    quotas = [(quota, level) for level in levels if (quota := _quota(files, level)) is not None]
+    for cores, level in sorted(quotas, key=lambda entry: entry[0]):  # the first, so the group itself, of equal ones
+        stat = files.read(level, STAT, parse_flat_keyed)
+        if stat and "nr_periods" in stat:  # v2 has cpu.stat everywhere, and these lines where the controller is enabled
+            return _throttling(level, None if cores == inf else cores, stat)
+    raise NoData("no CPU controller in the control group or its ancestors")
 
 
-def read_cpu_seconds(levels: Sequence[Level]) -> tuple[Path, float]:
+def read_cpu_seconds(files: GroupFiles, levels: Sequence[Level]) -> tuple[Path, float]:
     """Read the CPU time of a group and its descendants.
 
     Args:
+        files: Reads.
         levels: The group and its ancestors, itself first; of v1's cpuacct or of v2.
 
     Returns:
@@ -86,18 +73,37 @@ def read_cpu_seconds(levels: Sequence[Level]) -> tuple[Path, float]:
         raise NoData("the control group is the root, or has no CPU accounting")
     level = levels[0]
     if level.version == V1:
-        file = level.directory / "cpuacct.usage"
-        return level.directory, parse_number(read_bytes(file), str(file)) / NANOSECONDS
-    file = level.directory / "cpu.stat"
-    stat = parse_flat_keyed(read_bytes(file), str(file))
-    if "usage_usec" not in stat:
-        raise NoData(f"{file}: no line usage_usec")
-    return level.directory, stat["usage_usec"] / MICROSECONDS
+        used, unit = files.read(level, "cpuacct.usage", parse_number), NANOSECONDS
+    else:
+        used, unit = (files.read(level, STAT, parse_flat_keyed) or {}).get("usage_usec"), MICROSECONDS
+    if used is None:
+        raise NoData(f"{level.directory}: CPU time is not told")
+    return level.directory, used / unit
 
 
-def _quota(level: Level) -> float | None:
+def _throttling(level: Level, cores: float | None, stat: Mapping[str, int]) -> Throttling:
+    nanoseconds = "throttled_time"
+    return Throttling(
+        directory=level.directory,
+        quota_cores=cores,
+        periods=stat["nr_periods"],
+        throttled_periods=stat.get("nr_throttled", 0),
+        throttled_seconds=stat[nanoseconds] / NANOSECONDS
+        if nanoseconds in stat
+        else stat.get("throttled_usec", 0) / MICROSECONDS,
+    )
+
+
+def _quota(files: GroupFiles, level: Level) -> float | None:
+    """Return a group's quota in cores, infinite when it has none; None where there is no CPU controller."""
     if level.version == V1:
-        quota, period = (level.directory / name for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
-        return quota_cores(read_bytes(quota), read_bytes(period), str(quota))
-    file = level.directory / "cpu.max"
-    return parse_cpu_max(read_bytes(file), str(file))
+        quota, period = (files.setting(level, name, plain) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+        if quota is None or period is None:
+            return None
+        found = quota_cores(quota, period, str(level.directory / "cpu.cfs_quota_us"))
+    else:
+        limit = files.setting(level, "cpu.max", plain)
+        if limit is None:
+            return None
+        found = parse_cpu_max(limit, str(level.directory / "cpu.max"))
+    return inf if found is None else found

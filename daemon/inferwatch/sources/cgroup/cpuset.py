@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from inferwatch.errors import NoData
+from inferwatch.sources.cgroup.files import GroupFiles
 from inferwatch.sources.cgroup.tree import Level
-from inferwatch.sources.hostfs import read_bytes
 from inferwatch.sources.sysfs.cpulist import parse_cpulist
 
 FILES: Final = {
@@ -28,10 +28,11 @@ class Cpuset:
     memory_nodes: tuple[int, ...]
 
 
-def read_cpuset(levels: Sequence[Level]) -> Cpuset:
+def read_cpuset(files: GroupFiles, levels: Sequence[Level]) -> Cpuset:
     """Read the cpuset of the nearest group that has one; its effective lists have the ancestors' limits in them.
 
     Args:
+        files: Reads; the lists are up to 30 seconds old.
         levels: The group and its ancestors, itself first.
 
     Raises:
@@ -40,9 +41,7 @@ def read_cpuset(levels: Sequence[Level]) -> Cpuset:
         SourceError: When a file can't be read.
     """
     for level in levels:
-        cpus, nodes = (level.directory / name for name in FILES[level.version])
-        try:
-            return Cpuset(parse_cpulist(read_bytes(cpus), str(cpus)), parse_cpulist(read_bytes(nodes), str(nodes)))
-        except NoData:
-            continue
+        cpus, nodes = (files.setting(level, name, parse_cpulist) for name in FILES[level.version])
+        if cpus is not None and nodes is not None:
+            return Cpuset(cpus, nodes)
     raise NoData("no cpuset in the control group or its ancestors")

@@ -59,5 +59,9 @@ def parse_pid_memory(data: bytes) -> PidMemory | None:
     """
     if not data.startswith(b"Name:"):
         raise ParseError(f"{FILE}: begins with {excerpt(data)}, expected 'Name:'")
-    sizes = dict(known_sizes(data, SIZES, FILE))
+    begin, end = (
+        data.find(b"\nVm"),
+        data.find(b"\nThreads:"),
+    )  # a third of the file; fs/proc/array.c has them in this order
+    sizes = dict(known_sizes(data[begin + 1 : end if end > begin else None], SIZES, FILE)) if begin >= 0 else {}
     return PidMemory(**sizes) if "resident_bytes" in sizes else None
