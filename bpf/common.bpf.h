@@ -47,6 +47,8 @@ struct signal_struct {
 	u64 utime, stime;
 	unsigned long nvcsw, nivcsw, min_flt, maj_flt;
 	unsigned long long sum_sched_runtime;
+	u64 cutime, cstime; /* and the like over children that were waited for (wait_task_zombie()) */
+	unsigned long cnvcsw, cnivcsw, cmin_flt, cmaj_flt;
 } CORE;
 
 struct task_struct {

@@ -120,6 +120,18 @@ static __always_inline void read_dead_threads(struct task_struct *task, struct t
 	total->value[MAJ_FLT] = dead->maj_flt;
 }
 
+static __always_inline void read_reaped(struct task_struct *task, u64 *reaped)
+{
+	struct signal_struct *signal = task->signal;
+
+	reaped[REAPED_UTIME] = signal->cutime;
+	reaped[REAPED_STIME] = signal->cstime;
+	reaped[REAPED_NVCSW] = signal->cnvcsw;
+	reaped[REAPED_NIVCSW] = signal->cnivcsw;
+	reaped[REAPED_MIN_FLT] = signal->cmin_flt;
+	reaped[REAPED_MAJ_FLT] = signal->cmaj_flt;
+}
+
 /*
  * Return the process's sums, begun anew when this is the first of its threads in this pass, or NULL when it is not the
  * target that was registered: its tgid was given to another process, or there is no place.
@@ -147,6 +159,7 @@ static __always_inline struct process_value *process_of(struct task_struct *task
 		process->previous_begin = process->begin;
 		process->begin = all->begin;
 		read_dead_threads(task, &process->total);
+		read_reaped(task, process->reaped);
 		__builtin_memset(process->states, 0, sizeof(process->states));
 		process->untracked = 0;
 		process->unnamed = 0;

@@ -29,6 +29,17 @@ enum task_field {
 	TASK_FIELDS,
 };
 
+/* What signal_struct keeps of children that were waited for, and of theirs. */
+enum reaped_field {
+	REAPED_UTIME,
+	REAPED_STIME,
+	REAPED_NVCSW,
+	REAPED_NIVCSW,
+	REAPED_MIN_FLT,
+	REAPED_MAJ_FLT,
+	REAPED_FIELDS,
+};
+
 enum thread_state {
 	RUNNING, /* or ready to run */
 	SLEEPING,
@@ -45,7 +56,7 @@ enum thread_state {
  * Per thread, in task storage that the kernel frees with the thread: an element of 192 bytes (184 used) and the task's
  * bpf_local_storage of 192 bytes: 2 x 24,576 x 384 bytes = 19 MB at the very most, 3 MB with 8,000 threads.
  * Hash maps are allocated as needed (BPF_F_NO_PREALLOC): an element is about 48 bytes + key + value, so
- * processes: 1,024 x 200 bytes = 0.2 MB; names: 16,384 x 160 bytes = 2.6 MB at most, 64 kB with 20 processes of 20
+ * processes: 1,024 x 248 bytes = 0.3 MB; names: 16,384 x 160 bytes = 2.6 MB at most, 64 kB with 20 processes of 20
  * names. MAX_NAMES_PER_PROCESS keeps one process from using up the names of the others.
  */
 #define MAX_TARGETS 1024
@@ -81,6 +92,7 @@ struct process_value {
 	u64 start_boottime;	   /* of its first thread: with the tgid its identity */
 	u64 begin, previous_begin; /* when that pass and the one before began; CLOCK_BOOTTIME, 0 for none */
 	struct task_sums total;
+	u64 reaped[REAPED_FIELDS];
 	u32 states[THREAD_STATES]; /* threads in that pass */
 	u32 names;
 	u32 untracked; /* threads in that pass without storage: in no name, and without run delay and timeslices */

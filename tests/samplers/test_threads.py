@@ -90,12 +90,139 @@ def test_reading_of_another_process_with_the_same_pid_is_not_taken() -> None:
     assert not values(list(Groups(10).take(table(process(1, start=1)), {1: totals(99, start=7)})), CPU)
 
 
-def test_target_that_is_gone_takes_its_series_with_it_and_begins_anew() -> None:
+def test_target_that_is_gone_takes_its_series_with_it_and_goes_on_when_it_returns() -> None:
     groups = Groups(10)
     list(groups.take(table(process(1)), {1: totals(10)}))
 
     assert list(groups.take(TargetTable(), {})) == []
-    assert values(list(groups.take(table(process(5)), {5: totals(1)})), CPU)["svc", "server", "user"] == 1
+    assert values(list(groups.take(table(process(5)), {5: totals(1)})), CPU)["svc", "server", "user"] == 11
+
+
+def test_names_of_targets_that_never_return_do_not_pile_up() -> None:
+    groups = Groups(10)
+    for number in range(600):
+        list(groups.take(table(process(number + 1), name=f"svc-{number}"), {number + 1: totals(1)}))
+
+    assert len(groups._targets) <= 257
+    assert len(groups._processes) <= 513
+
+
+def cpu_of(groups: Groups, found: TargetTable, readings: dict[int, ProcessTotals], source: str = "bpf") -> float | None:
+    return values(list(groups.take(found, readings, source)), CPU).get(("svc", "server", "user"))
+
+
+def test_process_that_left_and_returned_is_not_counted_again_nor_what_it_did_meanwhile() -> None:
+    groups = Groups(10)
+    both = table(process(1), process(2))
+
+    assert cpu_of(groups, both, {1: totals(10), 2: totals(100)}) == 110
+    assert cpu_of(groups, table(process(1)), {1: totals(11)}) == 111
+    assert cpu_of(groups, both, {1: totals(11), 2: totals(150)}) == 111
+    assert cpu_of(groups, both, {1: totals(11), 2: totals(151)}) == 112
+
+
+def test_process_that_is_missing_from_a_reading_loses_nothing() -> None:
+    groups = Groups(10)
+    both = table(process(1), process(2))
+    cpu_of(groups, both, {1: totals(10), 2: totals(100)})
+
+    assert cpu_of(groups, both, {1: totals(10)}) == 110
+    assert cpu_of(groups, both, {1: totals(10), 2: totals(105)}) == 115
+
+
+def test_process_whose_target_changes_its_name_is_counted_once() -> None:
+    groups = Groups(10)
+    list(groups.take(table(process(1), name="vllm"), {1: totals(60)}))
+    samples = list(groups.take(table(process(1), name="vllm-8000"), {1: totals(61)}))
+
+    assert values(samples, CPU)["vllm-8000", "server", "user"] == 1
+
+
+def test_change_of_the_source_counts_nothing_twice() -> None:
+    groups = Groups(10)
+    one = table(process(1))
+    assert cpu_of(groups, one, {1: totals(100)}, "bpf") == 100
+    assert cpu_of(groups, one, {1: totals(40)}, "procfs") == 100  # it knows less of the past
+    assert cpu_of(groups, one, {1: totals(45)}, "procfs") == 105
+    assert cpu_of(groups, one, {1: totals(106)}, "bpf again") == 106
+    assert cpu_of(groups, one, {1: totals(107)}, "bpf again") == 107
+
+
+def test_figures_that_fall_by_themselves_go_on_from_there() -> None:
+    groups = Groups(10)
+    one = table(process(1))
+    assert cpu_of(groups, one, {1: totals(100)}) == 100
+    assert cpu_of(groups, one, {1: totals(30)}) == 100
+    assert cpu_of(groups, one, {1: totals(31)}) == 101
+
+
+def reaped(own: float, children: float, **more: float | None) -> ProcessTotals:
+    return replace(totals(own), reaped=sums(children, **more))
+
+
+def child(pid: int, parent: int) -> TargetProcess:
+    return TargetProcess(ProcessId(pid, 1), parent, "python", "server")
+
+
+def test_children_that_came_and_went_between_two_readings_are_told() -> None:
+    groups = Groups(10)
+    list(groups.take(table(process(1)), {1: reaped(10, 0)}))
+    found = values(list(groups.take(table(process(1)), {1: reaped(11, 7)})), CPU)
+
+    assert found["svc", "server", "user"] == 11
+    assert found["svc", "reaped_children", "user"] == 7
+
+
+@pytest.mark.parametrize("still_listed", [True, False])
+def test_child_that_was_seen_alive_is_not_counted_twice_when_its_parent_waits_for_it(*, still_listed: bool) -> None:
+    groups = Groups(10)
+    family = table(process(1), child(2, parent=1))
+    list(groups.take(family, {1: reaped(10, 0), 2: totals(5)}))
+    list(groups.take(family, {1: reaped(10, 0), 2: totals(20)}))
+    seen = [
+        values(list(groups.take(found, {1: reaped(10, children)})), CPU)
+        for found, children in ((family if still_listed else table(process(1)), 23.0), (table(process(1)), 25.0))
+    ]
+
+    assert [one["svc", "server", "user"] for one in seen] == [30, 30]
+    assert [one["svc", "reaped_children", "user"] for one in seen] == pytest.approx([3, 5])  # what it did unseen, and another child
+
+
+def test_child_that_was_only_missing_leaves_no_debt() -> None:
+    groups = Groups(10)
+    family = table(process(1), child(2, parent=1))
+    list(groups.take(family, {1: reaped(10, 0), 2: totals(20)}))
+    list(groups.take(family, {1: reaped(10, 0)}))
+    list(groups.take(family, {1: reaped(10, 0), 2: totals(21)}))
+    found = values(list(groups.take(family, {1: reaped(10, 4), 2: totals(21)})), CPU)
+
+    assert found["svc", "reaped_children", "user"] == 4
+
+
+def test_what_is_in_no_thread_name_is_other_so_that_the_names_add_up() -> None:
+    found = replace(totals(10, names={"a": 6.0}), unattributed=sums(4))
+    samples = list(Groups(10).take(table(process(1)), {1: found}))
+
+    assert values(samples, "inferwatch_target_thread_cpu_seconds_total") == {
+        ("svc", "server", "a"): 6,
+        ("svc", "server", "other"): 4,
+    }
+
+
+def named(**seconds: tuple[int, float]) -> ProcessTotals:
+    by_name = {name: NameTotals(threads, sums(value)) for name, (threads, value) in seconds.items()}
+    return replace(totals(sum(value for _, value in seconds.values())), by_name=by_name)
+
+
+def test_name_without_threads_gives_its_place_to_a_living_one_and_other_does_not_jump() -> None:
+    groups = Groups(2)
+    one, by_thread = table(process(1)), "inferwatch_target_thread_cpu_seconds_total"
+    list(groups.take(one, {1: named(a=(1, 100.0), b=(1, 5.0))}))
+    for _ in range(2):
+        list(groups.take(one, {1: named(a=(0, 100.0), b=(1, 5.0))}))
+    samples = list(groups.take(one, {1: named(a=(0, 100.0), b=(1, 5.0), c=(1, 2.0))}))
+
+    assert values(samples, by_thread) == {("svc", "server", "b"): 5, ("svc", "server", "c"): 2}
 
 
 def test_quantity_that_the_kernel_does_not_count_is_absent() -> None:
@@ -218,3 +345,35 @@ def test_samples_are_of_declared_families() -> None:
     samples = list(Groups(10).take(table(process(1)), {1: totals(1, names={"a": 1.0})}))
 
     assert {s.family for s in samples} <= set(SAMPLER.families)
+
+
+FORKING = """
+tell("ready")
+wait()
+for _ in range(30):
+    child = os.fork()
+    if not child:
+        burn(0.02)
+        os._exit(0)
+    os.waitpid(child, 0)
+used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+tell(sum(one.ru_utime + one.ru_stime for one in used))
+wait()
+"""
+
+
+@pytest.mark.real("ebpf")
+@pytest.mark.parametrize("source", ["bpf", "procfs"])
+async def test_a_target_that_works_in_short_lived_children_has_all_of_their_time(source: str) -> None:
+    with worker(FORKING) as running:
+        sampler = sampler_of(table(process(running.pid, start=running.stat().start_ticks)), source=source)
+        await sampler.sample()
+        running.go_on()
+        spent = float(running.line()[0])
+        cpu = values(await sampler.sample(), CPU)
+        await sampler.close()
+
+    assert spent > 0.6
+    assert sum(cpu["svc", role, mode] for role in ("server", "reaped_children") for mode in ("user", "system")) == (
+        pytest.approx(spent, abs=0.05)
+    )

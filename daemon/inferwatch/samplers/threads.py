@@ -13,7 +13,8 @@ from inferwatch.config import SamplerOptions
 from inferwatch.errors import InferwatchError
 from inferwatch.model import Sample
 from inferwatch.samplers._support import thread_families as families
-from inferwatch.samplers._support.thread_groups import OTHER, Counters, Groups, state_samples
+from inferwatch.samplers._support.thread_counters import state_samples, total_of
+from inferwatch.samplers._support.thread_groups import OTHER, Groups
 from inferwatch.sources.bpf.tasks import TaskIterator
 from inferwatch.sources.task_totals import TaskTotals
 from inferwatch.sources.tasks_proc import TaskFiles
@@ -58,6 +59,7 @@ class ThreadsSampler:
         self._groups = Groups(options.thread_name_limit)
         self._source: _Source | None = None
         self._name = ""
+        self._made = 0  # sources so far
         self._fallback_reason = ""
         self._retry_ns = 0
 
@@ -77,11 +79,10 @@ class ThreadsSampler:
 
     def _read(self, table: TargetTable) -> list[Sample]:
         totals = self._totals(table)
-        samples = list(self._groups.take(table, totals.processes))
+        samples = list(self._groups.take(table, totals.processes, self._made))
         if totals.other is not None:
-            rest = Counters()
-            rest.grow(totals.other.sums, None)
-            samples += [*rest.samples(OTHER, OTHER), *state_samples(totals.other.states, OTHER, OTHER)]
+            samples += total_of(totals.other.sums, OTHER, OTHER)
+            samples += state_samples(totals.other.states, OTHER, OTHER)
         samples.append(families.SOURCE(1, self._name))
         samples += [families.OMITTED(count, what) for what, count in asdict(totals.omitted).items()]
         return samples
@@ -125,6 +126,7 @@ class ThreadsSampler:
 
     def _use(self, name: str, source: _Source) -> _Source:
         self._name, self._source = name, source
+        self._made += 1
         return source
 
 

@@ -82,6 +82,7 @@ class ProcessLedger:
     """
 
     _unattributed: Counts = NOTHING
+    _retired: Counts = NOTHING  # of names that gave up their place: in the total, in no name, and not unattributed
     _modes: dict[str | None, CpuModes] = field(default_factory=dict)
     _rest_modes: CpuModes = field(default_factory=CpuModes)
 
@@ -93,6 +94,7 @@ class ProcessLedger:
         states: ThreadStates,
         *,
         has_wait: bool,
+        reaped: TaskSums | None = None,
     ) -> ProcessTotals:
         """Return the process's record.
 
@@ -102,12 +104,15 @@ class ProcessLedger:
             names: Name, living threads and counts, which never fall.
             states: Threads by state now.
             has_wait: Whether the kernel counts run-queue wait and timeslices.
+            reaped: See `ProcessTotals`.
         """
         merged: dict[str, tuple[int, Counts]] = {}
         for name, threads, counts in names:
             before = merged.get(name)
             merged[name] = (before[0] + threads, added(before[1], counts)) if before else (threads, counts)
-        named = [sum(column) for column in zip(*(counts for _, counts in merged.values()), strict=True)] or NOTHING
+        named: Counts = self._retired
+        for _, counts in merged.values():
+            named = added(named, counts)
         rest = self._unattributed = list(map(max, self._unattributed, map(operator.sub, total, named)))
         return ProcessTotals(
             start_ticks=start_ticks,
@@ -118,7 +123,13 @@ class ProcessLedger:
             },
             unattributed=self._rest_modes.sums(rest, has_wait=has_wait),
             states=states,
+            reaped=reaped,
         )
+
+    def retire(self, name: str, counts: Counts) -> None:
+        """Take away a name whose threads have all ended; when it comes again its counts begin at zero."""
+        self._retired = added(self._retired, counts)
+        self._modes.pop(name, None)
 
     def _of(self, name: str | None) -> CpuModes:
         modes = self._modes.get(name)

@@ -19,8 +19,8 @@ class TaskSums:
         run_queue_wait_seconds: Time in which they were ready to run and waited for a CPU; None where the kernel does
             not count it (no CONFIG_SCHED_INFO).
         timeslices: How often they were put on a CPU; None likewise.
-        voluntary_switches: How often they gave up the CPU to wait for something.
-        involuntary_switches: How often the CPU was taken from them.
+        voluntary_switches: How often they gave up the CPU to wait for something; None where the source can't tell.
+        involuntary_switches: How often the CPU was taken from them; None likewise.
         minor_faults: Page faults that needed no I/O.
         major_faults: Page faults that did.
     """
@@ -29,8 +29,8 @@ class TaskSums:
     system_seconds: float
     run_queue_wait_seconds: float | None
     timeslices: int | None
-    voluntary_switches: int
-    involuntary_switches: int
+    voluntary_switches: int | None
+    involuntary_switches: int | None
     minor_faults: int
     major_faults: int
 
@@ -72,6 +72,8 @@ class ProcessTotals:
             by threads over a limit. Counts and `user_seconds + system_seconds` of the parts add up to the total's; the
             division into user and system is made for each part by itself, as the kernel makes it for each thread.
         states: Threads by state.
+        reaped: What children did that have ended and were waited for, and their own such children, like cutime and its
+            kin in /proc/PID/stat; without wait and timeslices, which the kernel does not keep.
     """
 
     start_ticks: int
@@ -79,6 +81,7 @@ class ProcessTotals:
     by_name: Mapping[str, NameTotals]
     unattributed: TaskSums
     states: ThreadStates
+    reaped: TaskSums | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,18 @@ from typing import Final
 from inferwatch.errors import InferwatchError, NoData, SourceError
 from inferwatch.sources.hostfs import ABSENT_ERRNOS, DENIED_ERRNOS, HostFs
 from inferwatch.sources.procfs.task import TaskStat, parse_task_schedstat, parse_task_stat, parse_task_switches
-from inferwatch.sources.task_ledger import MAJOR, MINOR, RUNTIME, SYSTEM, TIMESLICES, USER, Counts, ProcessLedger
-from inferwatch.sources.task_totals import Omitted, ProcessTotals, TaskTotals, ThreadStates, thread_name
+from inferwatch.sources.task_ledger import (
+    MAJOR,
+    MINOR,
+    NANOSECONDS,
+    RUNTIME,
+    SYSTEM,
+    TIMESLICES,
+    USER,
+    Counts,
+    ProcessLedger,
+)
+from inferwatch.sources.task_totals import Omitted, ProcessTotals, TaskSums, TaskTotals, ThreadStates, thread_name
 from inferwatch.sources.thread_increases import ThreadIncreases
 
 MAX_THREADS: Final = 2000  # of one reading, some 0.15 s of CPU time
@@ -137,9 +147,27 @@ class TaskFiles:
         total[MINOR], total[MAJOR] = stat.minor_faults, stat.major_faults
         self._has_wait = self._has_wait or total[TIMESLICES] > 0
         living = Counter(name for name, _ in threads)
+        for name, counts in process.increases.retire(living):
+            process.ledger.retire(name, counts)
         names = [(name, living[name], counts) for name, counts in process.increases.names.items()]
         states = _states(state for _, state in threads)
-        return process.ledger.publish(process.start_ticks, total, names, states, has_wait=self._has_wait)
+        return process.ledger.publish(
+            process.start_ticks, total, names, states, has_wait=self._has_wait, reaped=_reaped(stat)
+        )
+
+
+def _reaped(stat: TaskStat) -> TaskSums:
+    """Return what the process's children did that were waited for; no file tells their context switches."""
+    return TaskSums(
+        user_seconds=stat.reaped_user_ticks * TICK_NS / NANOSECONDS,
+        system_seconds=stat.reaped_system_ticks * TICK_NS / NANOSECONDS,
+        run_queue_wait_seconds=None,
+        timeslices=None,
+        voluntary_switches=None,
+        involuntary_switches=None,
+        minor_faults=stat.reaped_minor_faults,
+        major_faults=stat.reaped_major_faults,
+    )
 
 
 def _states(letters: Iterable[str]) -> ThreadStates:

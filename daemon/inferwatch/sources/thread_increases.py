@@ -1,12 +1,13 @@
 """Add up what the threads of one process did, by thread name, from readings of each thread's own counts."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 from typing import Final
 
 from inferwatch.sources.task_ledger import NOTHING, Counts, added, increase
 
 MAX_NAMES_PER_PROCESS: Final = 128  # as in bpf/tasks.h
+CROWDED_NAMES: Final = 96  # from here on a name whose threads have all ended gives up its place
 
 
 @dataclass(slots=True)
@@ -20,6 +21,7 @@ class ThreadIncreases:
 
     names: dict[str, Counts] = field(default_factory=dict)
     unnamed: Counts = NOTHING
+    _retired: Counts = NOTHING
     _last: dict[int, tuple[int, Counts] | None] = field(default_factory=dict)
 
     def forget_others(self, threads: Collection[int]) -> None:
@@ -51,9 +53,19 @@ class ThreadIncreases:
         self.names[name] = added(self.names.get(name, NOTHING), grown)
         return True
 
+    def retire(self, living: Container[str]) -> list[tuple[str, Counts]]:
+        """Take away the names that have no living thread, when places run short; return what they had."""
+        if len(self.names) < CROWDED_NAMES:
+            return []
+        gone = [(name, counts) for name, counts in self.names.items() if name not in living]
+        for name, counts in gone:
+            del self.names[name]
+            self._retired = added(self._retired, counts)
+        return gone
+
     def total(self) -> Counts:
-        """Return the sum over all names and those without a place."""
-        total = self.unnamed
+        """Return the sum over all names, those that are retired and those without a place."""
+        total = added(self.unnamed, self._retired)
         for counts in self.names.values():
             total = added(total, counts)
         return total

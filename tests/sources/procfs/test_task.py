@@ -20,7 +20,7 @@ from strategies import mutated, mutated_tokens
 
 # Recorded on Debian 12, Linux 6.18: a thread of a Python process.
 STAT = (
-    b"25281 (python) S 25185 25185 10953 0 -1 4194560 37338 0 3 0 59 127 0 0 20 0 8001 0 260399 1741864960 36025 "
+    b"25281 (python) S 25185 25185 10953 0 -1 4194560 37338 410 3 4 59 127 25 8 20 0 8001 0 260399 1741864960 36025 "
     b"18446744073709551615 94146724265984 94146724266325 140721058218272 0 0 0 0 16781312 2 0 0 0 17 1 0 0 0 0 0 "
     b"94146724277680 94146724278296 94147487395840 140721058224815 140721058224843 140721058224843 140721058226151 0\n"
 )
@@ -42,6 +42,10 @@ def test_recorded_stat_gives_its_fields() -> None:
         user_ticks=59,
         system_ticks=127,
         start_ticks=260399,
+        reaped_minor_faults=410,
+        reaped_major_faults=4,
+        reaped_user_ticks=25,
+        reaped_system_ticks=8,
     )
 
 

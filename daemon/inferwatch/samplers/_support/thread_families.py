@@ -11,7 +11,7 @@ SOURCE_TEXT: Final = "from the kernel's task list (BPF iterator) or /proc/PID/ta
 
 CPU: Final = Family(
     "inferwatch_target_cpu_seconds_total",
-    f"CPU time of {WHOSE} and by mode, {SOURCE_TEXT}.",
+    f"CPU time of {WHOSE} and by mode, {SOURCE_TEXT}; role reaped_children: children that came and went unseen.",
     Kind.COUNTER,
     "seconds",
     (*LABELS, "mode"),
@@ -56,7 +56,7 @@ STATES: Final = Family(
 )
 THREAD_CPU: Final = Family(
     "inferwatch_target_thread_cpu_seconds_total",
-    "CPU time of the target's threads by thread name (digits as #), as far as it was seen while they lived.",
+    "CPU time of the target's threads by thread name (digits as #); what is in no name is other.",
     Kind.COUNTER,
     "seconds",
     BY_THREAD,

@@ -1,69 +1,49 @@
-"""Adds up processes to (target, role), such that no sum falls while processes come and go."""
+"""Adds up processes to (target, role), such that no sum falls and nothing is counted twice.
 
+A sum is made of the increases of processes, and each process is followed by its identity, whichever target it is in:
+what it did is counted once, in the target that it is in then. What it did while it was in none is counted in none.
+"""
+
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from inferwatch.model import Family, Sample
-from inferwatch.samplers._support import thread_families as families
-from inferwatch.sources.task_totals import ProcessTotals, TaskSums, ThreadStates
+from inferwatch.model import Sample
+from inferwatch.samplers._support.thread_counters import Counters, Track, state_samples
+from inferwatch.samplers._support.thread_debts import Debts
+from inferwatch.sources.task_totals import ProcessTotals, ThreadStates
 from inferwatch.targets.model import ProcessId, Target, TargetTable
 
 OTHER: Final = "other"
-FIELDS: Final = tuple(item.name for item in fields(TaskSums))
-Group = tuple[str, str]
-
-
-class Counters:
-    """Sums of one group. A quantity that the kernel does not count stays None."""
-
-    __slots__ = ("values",)
-
-    def __init__(self) -> None:
-        self.values: dict[str, float | None] = dict.fromkeys(FIELDS)
-
-    def grow(self, now: TaskSums, last: TaskSums | None) -> None:
-        """Add what a process did since it was read last; the whole of its past when it is new."""
-        for name in FIELDS:
-            value: float | None = getattr(now, name)
-            if value is None:
-                continue
-            before = 0.0 if last is None else getattr(last, name) or 0.0
-            self.values[name] = (self.values[name] or 0.0) + max(value - before, 0.0)
-
-    def samples(self, *labels: str) -> Iterator[Sample]:
-        """Yield the samples of a group."""
-        yield from self._one(families.CPU, "user_seconds", *labels, "user")
-        yield from self._one(families.CPU, "system_seconds", *labels, "system")
-        yield from self._one(families.WAIT, "run_queue_wait_seconds", *labels)
-        yield from self._one(families.TIMESLICES, "timeslices", *labels)
-        yield from self._one(families.SWITCHES, "voluntary_switches", *labels, "voluntary")
-        yield from self._one(families.SWITCHES, "involuntary_switches", *labels, "involuntary")
-        yield from self._one(families.MINOR, "minor_faults", *labels)
-        yield from self._one(families.MAJOR, "major_faults", *labels)
-
-    def thread_samples(self, *labels: str) -> Iterator[Sample]:
-        """Yield the samples of a thread name."""
-        user, system = self.values["user_seconds"], self.values["system_seconds"]
-        if user is not None and system is not None:
-            yield families.THREAD_CPU(user + system, *labels)
-        yield from self._one(families.THREAD_WAIT, "run_queue_wait_seconds", *labels)
-        yield from self._one(families.THREAD_SWITCHES, "voluntary_switches", *labels, "voluntary")
-        yield from self._one(families.THREAD_SWITCHES, "involuntary_switches", *labels, "involuntary")
-
-    def _one(self, family: Family, name: str, *labels: str) -> Iterator[Sample]:
-        value = self.values[name]
-        if value is not None:
-            yield family(value, *labels)
+REAPED: Final = "reaped_children"
+ABSENT_PROCESSES: Final = 512  # known ones that are in no target; one that comes back later counts with its whole past
+ABSENT_TARGETS: Final = 256  # names that may come back; one that comes back later begins anew
+NameKey = tuple[str, str]
 
 
 @dataclass(slots=True)
-class _TargetSums:
-    """What is kept of one target for as long as it is one."""
+class _Sums:
+    """What is kept of one target; `seen` is the last round in which a name had a living thread."""
 
     groups: dict[str, Counters] = field(default_factory=dict)
-    names: dict[tuple[str, str], Counters] = field(default_factory=dict)
-    last: dict[ProcessId, ProcessTotals] = field(default_factory=dict)
+    names: dict[NameKey, Counters] = field(default_factory=dict)
+    seen: dict[NameKey, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Process:
+    """What is kept of one process."""
+
+    ppid: int
+    round: int  # the last one in which it was in a target
+    total: Track = field(default_factory=Track)
+    rest: Track = field(default_factory=Track)
+    reaped: Track = field(default_factory=Track)
+    names: dict[str, Track] = field(default_factory=dict)
+    debts: Debts = field(default_factory=Debts)
+    owed_by: Debts | None = None  # its parent's, while this one is gone
+    read: bool = False
 
 
 class Groups:
@@ -75,54 +55,147 @@ class Groups:
 
     def __init__(self, name_limit: int) -> None:
         self._name_limit = name_limit
-        self._targets: dict[str, _TargetSums] = {}
+        self._targets: OrderedDict[str, _Sums] = OrderedDict()
+        self._processes: OrderedDict[ProcessId, _Process] = OrderedDict()
+        self._round = 0
+        self._source: object = None
 
-    def take(self, table: TargetTable, processes: Mapping[int, ProcessTotals]) -> Iterator[Sample]:
-        """Add a reading and yield the samples of all targets in the table; what is no target any more is forgotten."""
-        self._targets = {target.name: self._targets.get(target.name, _TargetSums()) for target in table.targets}
+    def take(
+        self, table: TargetTable, processes: Mapping[int, ProcessTotals], source: object = None
+    ) -> Iterator[Sample]:
+        """Add a reading and yield the samples of all targets in the table.
+
+        Args:
+            table: Which processes are which targets.
+            processes: The reading, by pid.
+            source: What the reading comes from; another one than before begins its figures anew.
+        """
+        self._round += 1
+        restarted, self._source = source != self._source, source
+        self._note_the_gone(table, processes)
         for target in table.targets:
-            yield from self._take_target(target, self._targets[target.name], processes)
+            sums = self._targets.setdefault(target.name, _Sums())
+            self._targets.move_to_end(target.name)
+            yield from self._take_target(target, sums, processes, restarted=restarted)
+        self._forget(len(table.targets))
+
+    def _note_the_gone(self, table: TargetTable, processes: Mapping[int, ProcessTotals]) -> None:
+        """Note what was counted of processes that are gone: their parents' figures will show it again."""
+        alive = {
+            process.id
+            for target in table.targets
+            for process in target.processes
+            if (found := processes.get(process.id.pid)) and found.start_ticks == process.id.start_ticks
+        }
+        before = self._round - 1
+        gone = [kept for key, kept in self._processes.items() if kept.round == before and key not in alive]
+        if not gone:
+            return
+        by_pid = {key.pid: kept for key, kept in self._processes.items() if kept.round == before}
+        for kept in gone:
+            parent = by_pid.get(kept.ppid)
+            if parent is not None and kept.owed_by is None and kept.read:
+                kept.owed_by = parent.debts
+                for track in (kept.total, kept.reaped):
+                    kept.owed_by.owe(track.taken())
 
     def _take_target(
-        self, target: Target, kept: _TargetSums, processes: Mapping[int, ProcessTotals]
+        self, target: Target, sums: _Sums, processes: Mapping[int, ProcessTotals], *, restarted: bool
     ) -> Iterator[Sample]:
         states: dict[str, ThreadStates] = {}
-        last: dict[ProcessId, ProcessTotals] = {}
         for process in target.processes:
+            kept = self._processes.get(process.id)
+            if kept is None:
+                kept = self._processes[process.id] = _Process(process.ppid, self._round)
+            returned = kept.round < self._round - 1
+            kept.round, kept.ppid = self._round, process.ppid
+            self._processes.move_to_end(process.id)
             found = processes.get(process.id.pid)
             if found is None or found.start_ticks != process.id.start_ticks:
                 continue
-            before = kept.last.get(process.id)
-            kept.groups.setdefault(process.role, Counters()).grow(found.total, before.total if before else None)
-            self._grow_names(kept, process.role, found, before)
+            if kept.owed_by is not None:  # it was only missing
+                for track in (kept.total, kept.reaped):
+                    kept.owed_by.forgive(track.taken())
+                kept.owed_by = None
+            if returned and kept.read:
+                _skip(kept, found)
+            self._grow(sums, process.role, kept, found, restarted=restarted and kept.read)
+            kept.read = True
             states[process.role] = _added(states.get(process.role, ThreadStates()), found.states)
-            last[process.id] = found
-        kept.last = last
-        yield from _samples(target.name, kept, states)
+        yield from _samples(target.name, sums, states)
 
-    def _grow_names(self, kept: _TargetSums, role: str, found: ProcessTotals, before: ProcessTotals | None) -> None:
+    def _grow(self, sums: _Sums, role: str, kept: _Process, found: ProcessTotals, *, restarted: bool) -> None:
+        counters = sums.groups.get(role)
+        if counters is None:
+            counters = sums.groups[role] = Counters()
+        if more := kept.total.increase(found.total, restarted=restarted):
+            counters.add(more)
+        if found.reaped is not None and (more := kept.reaped.increase(found.reaped, restarted=restarted)):
+            more = kept.debts.pay(more)
+            if any(more) or REAPED in sums.groups:
+                sums.groups.setdefault(REAPED, Counters()).add(more)
+        self._grow_names(sums, role, kept, found, restarted=restarted)
+
+    def _grow_names(self, sums: _Sums, role: str, kept: _Process, found: ProcessTotals, *, restarted: bool) -> None:
         for name, totals in found.by_name.items():
-            known = before.by_name.get(name) if before else None
             key = (role, name)
-            if key not in kept.names and len(kept.names) >= self._name_limit:
-                key = (role, OTHER)
-            kept.names.setdefault(key, Counters()).grow(totals.sums, known.sums if known else None)
+            if totals.threads:
+                sums.seen[key] = self._round
+            track = kept.names.get(name)
+            if track is None:
+                track = kept.names[name] = Track()
+                if restarted:  # its past stands in a name already, or in `other`
+                    track.skip(totals.sums)
+            if more := track.increase(totals.sums, restarted=restarted):
+                self._name(sums, key).add(more)
+        if len(kept.names) > len(found.by_name):
+            kept.names = {name: track for name, track in kept.names.items() if name in found.by_name}
+        more = kept.rest.increase(found.unattributed, restarted=restarted)
+        if more and any(more):
+            self._name(sums, (role, OTHER)).add(more)
+
+    def _name(self, sums: _Sums, key: NameKey) -> Counters:
+        """Return the sums of a thread name; those of a name without threads give up their place to it."""
+        known = sums.names.get(key)
+        if known is not None:
+            return known
+        if key[1] != OTHER and len(sums.names) >= self._name_limit:
+            idle = [name for name in sums.names if name[1] != OTHER and sums.seen.get(name, 0) < self._round - 1]
+            if not idle or sums.seen.get(key) != self._round:
+                return self._name(sums, (key[0], OTHER))
+            oldest = min(idle, key=lambda name: sums.seen.get(name, 0))
+            del sums.names[oldest]
+        sums.seen = {name: seen for name, seen in sums.seen.items() if name in sums.names or seen == self._round}
+        return sums.names.setdefault(key, Counters())
+
+    def _forget(self, targets: int) -> None:
+        """Forget what is absent for longest, beyond the limits."""
+        present = sum(kept.round == self._round for kept in self._processes.values())
+        while len(self._processes) > present + ABSENT_PROCESSES:
+            self._processes.popitem(last=False)
+        while len(self._targets) > targets + ABSENT_TARGETS:
+            self._targets.popitem(last=False)
 
 
-def _samples(name: str, kept: _TargetSums, states: Mapping[str, ThreadStates]) -> Iterator[Sample]:
-    for role, counters in kept.groups.items():
+def _skip(kept: _Process, found: ProcessTotals) -> None:
+    """Go on from here: what the process did until now was while it was in no target."""
+    kept.total.skip(found.total)
+    kept.rest.skip(found.unattributed)
+    if found.reaped is not None:
+        kept.reaped.skip(found.reaped)
+    kept.names = {name: Track() for name in found.by_name}
+    for name, track in kept.names.items():
+        track.skip(found.by_name[name].sums)
+    kept.debts = Debts()
+
+
+def _samples(name: str, sums: _Sums, states: Mapping[str, ThreadStates]) -> Iterator[Sample]:
+    for role, counters in sums.groups.items():
         yield from counters.samples(name, role)
     for role, found in states.items():
         yield from state_samples(found, name, role)
-    for (role, thread), counters in kept.names.items():
+    for (role, thread), counters in sums.names.items():
         yield from counters.thread_samples(name, role, thread)
-
-
-def state_samples(states: ThreadStates, *labels: str) -> Iterator[Sample]:
-    """Yield the number of threads, and of those in each state."""
-    yield families.THREADS(states.threads, *labels)
-    for item in fields(ThreadStates):
-        yield families.STATES(getattr(states, item.name), *labels, item.name)
 
 
 def _added(one: ThreadStates, other: ThreadStates) -> ThreadStates:

@@ -6,7 +6,7 @@ sums. Needs CAP_BPF and CAP_PERFMON. Everything blocks for some milliseconds.
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
@@ -14,18 +14,38 @@ from typing import Final
 from inferwatch.errors import NoData
 from inferwatch.sources.bpf.loader import BpfIterator, BpfObject, packaged_object
 from inferwatch.sources.bpf.maps import BpfMap
-from inferwatch.sources.task_ledger import COUNTS, TIMESLICES, Counts, CpuModes, ProcessLedger
-from inferwatch.sources.task_totals import Omitted, OtherTotals, ProcessTotals, TaskTotals, ThreadStates, thread_name
+from inferwatch.sources.task_ledger import COUNTS, NANOSECONDS, TIMESLICES, Counts, CpuModes, ProcessLedger
+from inferwatch.sources.task_totals import (
+    Omitted,
+    OtherTotals,
+    ProcessTotals,
+    TaskSums,
+    TaskTotals,
+    ThreadStates,
+    thread_name,
+)
+from inferwatch.sources.thread_increases import CROWDED_NAMES
 
 STATES: Final = 6
 U32: Final = Struct("=I")
 NAME_KEY: Final = Struct("=I16s")
 NAME_VALUE: Final = Struct(f"={COUNTS}Q QI4x")
-PROCESS_VALUE: Final = Struct(f"=QQQQ {COUNTS}Q {STATES}I III4x")
+REAPED: Final = 6
+PROCESS_VALUE: Final = Struct(f"=QQQQ {COUNTS}Q {REAPED}Q {STATES}I IIII")
 NODE_VALUE: Final = Struct(f"=QQ {COUNTS}Q {STATES}I IIII")
 
 USER_HZ: Final = os.sysconf("SC_CLK_TCK")
-Names = list[tuple[str, int, Counts]]
+NO_NAMES_PLACE: Final = 4 + COUNTS + REAPED + STATES  # of `names` in a record of PROCESS_VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """One entry of the map `names`."""
+
+    key: bytes
+    text: str
+    threads: int
+    counts: Counts
 
 
 @dataclass(slots=True)
@@ -41,9 +61,11 @@ class _Process:
     last_pass: int
     start_ticks: int
     total: Counts
+    reaped: TaskSums
     states: ThreadStates
     untracked: int
     unnamed: int
+    record: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +132,8 @@ class TaskIterator:
         node = self._read_node()
         _check_namespace(node.reader)
         seen, names = self._read_processes(node.this_pass), self._read_names(node.this_pass)
+        for registration, process in seen.items():
+            self._retire_names(registration, process, names[registration])
         counted = node.other[TIMESLICES] + sum(process.total[TIMESLICES] for process in seen.values()) > 0
         processes = {
             self._registered[registration].pid: self._publish(
@@ -157,11 +181,14 @@ class TaskIterator:
     def _read_processes(self, this_pass: int) -> dict[int, _Process]:
         """Return the targets that live, by registration number, and drop those that have ended."""
         found = {}
-        for (registration,), (last_pass, start, _begin, _previous, *rest) in self._processes.items():
-            counts, states = rest[:COUNTS], ThreadStates(*rest[COUNTS : COUNTS + STATES])
-            _names, untracked, unnamed = rest[COUNTS + STATES :]
+        for (registration,), record in self._processes.items():
+            last_pass, start, _begin, _previous, *rest = record
+            counts, reaped, rest = rest[:COUNTS], rest[COUNTS : COUNTS + REAPED], rest[COUNTS + REAPED :]
+            _names, untracked, unnamed, _padding = rest[STATES:]
             ticks = start * USER_HZ // 1_000_000_000
-            found[registration] = _Process(last_pass, ticks, counts, states, untracked, unnamed)
+            found[registration] = _Process(
+                last_pass, ticks, counts, _reaped(reaped), ThreadStates(*rest[:STATES]), untracked, unnamed, record
+            )
         living = {
             registration: process
             for registration, process in found.items()
@@ -171,22 +198,58 @@ class TaskIterator:
             self._forget(registration)
         return living
 
-    def _read_names(self, this_pass: int) -> dict[int, Names]:
-        """Return name, living threads and counts by registration number, and delete what belongs to none any more."""
-        found: dict[int, Names] = defaultdict(list)
+    def _read_names(self, this_pass: int) -> dict[int, list[_Name]]:
+        """Return the names by registration number, and delete what belongs to none any more."""
+        found: dict[int, list[_Name]] = defaultdict(list)
         for key, (*counts, last_pass, threads) in self._names.items():
             registration, name = key
             if registration in self._registered:
                 text = thread_name(name.rstrip(b"\0"))
-                found[registration].append((text, threads if last_pass == this_pass else 0, counts))
+                found[registration].append(_Name(name, text, threads if last_pass == this_pass else 0, counts))
             else:
                 self._names.delete(*key)
         return found
 
-    def _publish(self, registration: int, process: _Process, names: Names, *, counted: bool) -> ProcessTotals:
+    def _retire_names(self, registration: int, process: _Process, names: list[_Name]) -> None:
+        """Take away names without a living thread when the places of a process run short, so that new ones have one.
+
+        No pass runs meanwhile: a pass is a read of the iterator, which only this object does.
+        """
+        if len(names) < CROWDED_NAMES:
+            return
+        gone = [entry for entry in names if not entry.threads]
+        names[:] = [entry for entry in names if entry.threads]
+        for entry in gone:
+            self._names.delete(registration, entry.key)
+            self._registered[registration].ledger.retire(entry.text, entry.counts)
+        if gone:
+            record = list(process.record)
+            record[NO_NAMES_PLACE] = len(names)
+            self._processes.update((registration,), tuple(record))
+
+    def _publish(self, registration: int, process: _Process, names: list[_Name], *, counted: bool) -> ProcessTotals:
         return self._registered[registration].ledger.publish(
-            process.start_ticks, process.total, names, process.states, has_wait=counted
+            process.start_ticks,
+            process.total,
+            [(name.text, name.threads, name.counts) for name in names],
+            process.states,
+            has_wait=counted,
+            reaped=process.reaped,
         )
+
+
+def _reaped(values: Sequence[int]) -> TaskSums:
+    utime, stime, voluntary, involuntary, minor, major = values
+    return TaskSums(
+        user_seconds=utime / NANOSECONDS,
+        system_seconds=stime / NANOSECONDS,
+        run_queue_wait_seconds=None,
+        timeslices=None,
+        voluntary_switches=voluntary,
+        involuntary_switches=involuntary,
+        minor_faults=minor,
+        major_faults=major,
+    )
 
 
 def _check_namespace(reader: int) -> None:

@@ -16,7 +16,7 @@ SCHEDSTAT: Final = "/proc/PID/task/TID/schedstat"
 STATUS: Final = "/proc/PID/task/TID/status"
 
 # Places behind the name; proc(5) counts from 1 and the name is its field 2, so these are its numbers less 3.
-STATE, MINFLT, MAJFLT, UTIME, STIME, STARTTIME = 0, 7, 9, 11, 12, 19
+STATE, MINFLT, CMINFLT, MAJFLT, CMAJFLT, UTIME, STIME, CUTIME, CSTIME, STARTTIME = 0, 7, 8, 9, 10, 11, 12, 13, 14, 19
 FEWEST_FIELDS: Final = 20
 SCHEDSTAT_FIELDS: Final = 3
 STATES: Final = b"RSDTtXZPIxKW"  # of all kernels since 2.6; 4.14 dropped x, K and W
@@ -35,6 +35,10 @@ class TaskStat:
         user_ticks: CPU time in user mode in clock ticks (USER_HZ).
         system_ticks: CPU time in the kernel in clock ticks.
         start_ticks: Start in clock ticks after boot.
+        reaped_minor_faults: Page faults without I/O of children that were waited for, and of theirs.
+        reaped_major_faults: Page faults with I/O of the same.
+        reaped_user_ticks: Their CPU time in user mode in clock ticks.
+        reaped_system_ticks: Their CPU time in the kernel in clock ticks.
     """
 
     comm: bytes
@@ -44,6 +48,10 @@ class TaskStat:
     user_ticks: int
     system_ticks: int
     start_ticks: int
+    reaped_minor_faults: int
+    reaped_major_faults: int
+    reaped_user_ticks: int
+    reaped_system_ticks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,10 @@ def parse_task_stat(data: bytes) -> TaskStat:
         user_ticks=unsigned(fields[UTIME], f"{STAT}: utime"),
         system_ticks=unsigned(fields[STIME], f"{STAT}: stime"),
         start_ticks=unsigned(fields[STARTTIME], f"{STAT}: starttime"),
+        reaped_minor_faults=unsigned(fields[CMINFLT], f"{STAT}: cminflt"),
+        reaped_major_faults=unsigned(fields[CMAJFLT], f"{STAT}: cmajflt"),
+        reaped_user_ticks=unsigned(fields[CUTIME], f"{STAT}: cutime"),
+        reaped_system_ticks=unsigned(fields[CSTIME], f"{STAT}: cstime"),
     )
 
 
