@@ -26,9 +26,8 @@ class Bench:
         self.proc = FakeProc(root / "host")
         self.events: list[Event] = []
         self.clock = FakeClock()
-        context = make_context(
-            self.proc.hostfs, targets=self.proc.tracker(clock=self.clock), clock=self.clock, emit=self.events.append
-        )
+        self.tracker = self.proc.tracker(clock=self.clock)
+        context = make_context(self.proc.hostfs, targets=self.tracker, clock=self.clock, emit=self.events.append)
         self.sampler: Sampler = SAMPLER.create(context)
 
     async def sample(self) -> Sequence[Sample]:
@@ -83,7 +82,7 @@ async def test_the_number_of_pids_shown_is_limited(bench: Bench) -> None:
     samples = await bench.sample()
     ((_, _, _, pids, *_),) = values(samples, "inferwatch_target_info")
     assert pids == ",".join(str(number) for number in range(100, 120))
-    assert value(samples, "inferwatch_target_processes", "vllm", "child") == 29
+    assert value(samples, "inferwatch_target_processes", "vllm-8000", "child") == 29
 
 
 async def test_a_host_without_targets_has_only_the_counts(bench: Bench) -> None:
@@ -140,6 +139,16 @@ async def test_the_name_that_a_target_has_until_it_listens_makes_no_restart(benc
     assert [event.target for event in bench.events if event.kind == "restart"] == ["vllm-8000"]
 
 
+async def test_a_server_that_never_gets_as_far_as_listening_is_counted_each_time(bench: Bench) -> None:
+    for pid in (100, 200, 300):
+        bench.proc.add(pid, VLLM, start=OLD + pid)
+        samples = await bench.sample()
+        bench.proc.remove(pid)
+        await bench.sample()
+
+    assert value(samples, "inferwatch_target_restarts_total", "vllm-8000") == 2
+
+
 async def test_what_is_left_of_a_target_is_no_restart_and_has_no_start_time(bench: Bench) -> None:
     bench.proc.add(100, VLLM, sockets=LISTENS)
     bench.proc.add(101, b"VLLM::EngineCore", ppid=100, start=OLD + 1)
@@ -179,6 +188,32 @@ async def test_denied_processes_make_the_data_partial(bench: Bench, monkeypatch:
     assert "CAP_SYS_PTRACE" in raised.value.problems["permission_denied"]
     assert value(raised.value.samples, "inferwatch_target_unreadable_processes") == 1
     assert value(raised.value.samples, "inferwatch_target_processes", "vllm-8000", "api_server") == 1
+
+
+async def test_hidden_processes_make_the_data_partial_until_they_are_seen(bench: Bench) -> None:
+    bench.proc.add(100, VLLM, sockets=LISTENS)
+    bench.proc.remove(1)  # hidepid=2 lists only the agent's own user's
+    with pytest.raises(PartialData) as raised:
+        await bench.sample()
+
+    (reason,) = raised.value.problems.values()
+    assert "hidepid" in reason
+    assert "CAP_SYS_PTRACE" in reason
+    assert value(raised.value.samples, "inferwatch_target_processes", "vllm-8000", "api_server") == 1
+    bench.proc.add(1, ["/sbin/init"], ppid=0, start=1)
+    assert "inferwatch_target_info" in names(await bench.sample())
+
+
+async def test_a_model_that_the_server_tells_is_told_where_the_command_line_has_none(bench: Bench) -> None:
+    bench.proc.add(100, VLLM, sockets=LISTENS)
+    bench.proc.add(200, ["llama-server", "--port", "9000"], sockets={72: tcp_row("00000000", 9000, 72)})
+    await bench.sample()
+    bench.tracker.learn_models({ProcessId(100, OLD): "served", ProcessId(200, OLD): "tiny"})
+    labels = [*values(await bench.sample(), "inferwatch_target_info")]
+    assert [(name, model) for name, _, model, *_ in labels] == [("llamacpp-9000", "tiny"), ("vllm-8000", "m/x")]
+
+    bench.proc.add(200, ["llama-server", "--port", "9000"], start=OLD + 5, sockets={72: tcp_row("00000000", 9000, 72)})
+    assert [model for _, _, model, *_ in values(await bench.sample(), "inferwatch_target_info")] == ["", "m/x"]
 
 
 async def test_without_a_tracker_there_is_no_data() -> None:

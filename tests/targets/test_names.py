@@ -55,3 +55,31 @@ def test_name_follows_once_it_listens() -> None:
     target.port, target.listening = 8000, True
 
     assert names(target) == ["vllm-8000"]
+
+
+def test_name_comes_from_the_port_that_is_expected_before_it_listens() -> None:
+    target = Named("vllm", "", (1, 1), 8203)
+
+    assert names(target) == ["vllm-8203"]
+    target.listening = True
+    assert names(target) == ["vllm-8203"]
+
+
+def test_a_server_that_starts_takes_the_name_from_what_is_left_of_the_old_one() -> None:
+    old = vllm(1, 8203)
+    names(old)
+    old.listening, old.orphan = False, True
+
+    assert names(old) == ["vllm-8203"]
+    new = Named("vllm", "", (9, 9), 8203)
+    assert names(old, new) == ["vllm-8203-orphan", "vllm-8203"]
+    new.listening = True
+    assert names(old, new) == ["vllm-8203-orphan", "vllm-8203"]
+    assert names(new) == ["vllm-8203"]
+
+
+def test_who_can_be_reached_has_the_plain_name() -> None:
+    hidden = vllm(1, 80, "pod-a")
+    hidden.unreachable = True
+
+    assert names(hidden, vllm(2, 80, "pod-b")) == ["vllm-80-pod-a", "vllm-80"]

@@ -39,6 +39,17 @@ def what(line: str, comm: str = "") -> Recognised | None:
         ("python3 /bin/lmdeploy serve api_server q/w", ("lmdeploy", "api_server", "q/w", 23333)),
         ("trtllm-serve m/x --port 8001", ("trtllm", "api_server", "m/x", 8001)),
         ("trtllm-serve serve m/x", ("trtllm", "api_server", "m/x", 8000)),
+        ("trtllm-serve disaggregated -c disagg.yaml", ("trtllm", "router", "", 8000)),
+        ("trtllm-serve disaggregated_mpi_worker -c disagg.yaml", ("trtllm", "worker", "", 8000)),
+        ("trtllm-serve mm_embedding_serve m/x", ("trtllm", "api_server", "m/x", 8000)),
+        ("vllm serve m --port 9000 --port 9001", ("vllm", "api_server", "m", 9001)),
+        ("vllm serve --port 9000 m", ("vllm", "api_server", "m", 9000)),
+        ("vllm serve --enforce-eager --max-model-len=4096 --dtype half m", ("vllm", "api_server", "m", 8000)),
+        ("/opt/llama-server-cuda -m /m.gguf", ("llamacpp", "server", "/m.gguf", 8080)),
+        ("/nix/store/x/bin/.ollama-wrapped serve", ("ollama", "api_server", "", 11434)),
+        ("vllm-cpu serve m", ("vllm", "api_server", "m", 8000)),
+        ("python3-dbg -m vllm serve m", ("vllm", "api_server", "m", 8000)),
+        ("python3.11d /opt/venv/bin/vllm serve m", ("vllm", "api_server", "m", 8000)),
     ],
 )
 def test_command_lines_of_engines(line: str, expected: tuple[str, str, str, int]) -> None:
@@ -61,7 +72,7 @@ def test_command_lines_of_engines(line: str, expected: tuple[str, str, str, int]
         ("sglang::detokenizer", "sglang", "detokenizer"),
         ("ray::ServeReplica:app:Model.handle_request", "ray", "replica"),
         ("ray::ProxyActor.run", "ray", "router"),
-        ("ray::RayWorkerWrapper.execute_method", "ray", "worker"),
+        ("ray::RayWorkerWrapper.execute_method", "vllm", "worker"),
     ],
 )
 def test_titles(title: str, engine: str, role: str) -> None:
@@ -111,6 +122,59 @@ def test_a_high_port_on_the_command_line_is_expected_too() -> None:
 
     assert found is not None
     assert found.ports == (11434, 45123, 44000)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "vllm serve --help",
+        "vllm serve m --version",
+        "llama-server -h",
+        "llama-server --version",
+        "trtllm-serve --help",
+        "python -m sglang.launch_server --help",
+    ],
+)
+def test_asking_for_help_is_no_server(line: str) -> None:
+    assert what(line) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "ports"),
+    [
+        ("vllm serve m --max-model-len 40960", (8000,)),
+        ("vllm serve m --max-num-batched-tokens=65000 --seed 50000", (8000,)),
+        ("vllm serve m --data-parallel-rpc-port 45000", (8000, 45000)),
+        ("vllm serve m --dist-init-addr=10.0.0.1:45001", (8000, 45001)),
+    ],
+)
+def test_a_number_is_a_port_only_where_it_can_be_one(line: str, ports: tuple[int, ...]) -> None:
+    found = what(line)
+
+    assert found is not None
+    assert found.ports == ports
+
+
+@pytest.mark.parametrize(
+    ("title", "engine", "role", "siblings"),
+    [
+        ("ray::ServeReplica:app:LLM", "ray", "replica", True),
+        ("ray::ProxyActor", "ray", "router", True),
+        ("ray::RayWorkerWrapper.execute_method", "vllm", "worker", True),
+        ("ray::DPEngineCoreActor.run", "vllm", "engine_core", True),
+    ],
+)
+def test_what_runs_under_ray(title: str, engine: str, role: str, siblings: bool) -> None:  # noqa: FBT001 - of a table
+    found = what(title)
+
+    assert found is not None
+    assert (found.engine, found.role, found.siblings) == (engine, role, siblings)
+
+
+@pytest.mark.parametrize("title", ["ray::train_fn", "ray::IDLE", "ray::MapWorker(Map)", "ray::PPO.train()"])
+def test_other_work_of_ray_serves_nobody(title: str) -> None:
+    assert what(title) is None
+    assert what("python default_worker.py", title[:15]) is None
 
 
 def test_model_names_are_made_fit_for_a_label() -> None:

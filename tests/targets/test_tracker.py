@@ -118,16 +118,52 @@ def test_a_new_server_takes_the_name_from_what_is_left_of_the_old(proc: FakeProc
     proc.add(300, VLLM, start=OLD + 500, sockets=LISTENS)
 
     table = tracker.refresh()
-    assert {target.name: [*roles(target)] for target in table.targets} == {"vllm": [101], "vllm-8000": [300]}
+    assert {target.name: [*roles(target)] for target in table.targets} == {
+        "vllm-8000-orphan": [101],
+        "vllm-8000": [300],
+    }
 
 
 def test_a_target_that_ends_leaves_the_table_at_the_next_refresh(proc: FakeProc) -> None:
     tracker = proc.tracker()
     proc.add(100, VLLM)
-    assert names(tracker.refresh()) == ["vllm"]
+    assert names(tracker.refresh()) == ["vllm-8000"]
 
     proc.remove(100)
     assert names(tracker.refresh()) == []
+
+
+def test_a_server_that_restarts_has_its_name_before_it_listens_and_what_is_left_of_the_old_another(
+    proc: FakeProc,
+) -> None:
+    tracker = proc.tracker()
+    proc.add(100, [*VLLM, "--port", "8203"], sockets={71: tcp_row("00000000", 8203, 71)})
+    proc.add(101, CORE, ppid=100, start=OLD + 1)
+    assert names(tracker.refresh()) == ["vllm-8203"]
+
+    proc.remove(100)
+    proc.add(101, CORE, ppid=1, start=OLD + 1)
+    assert names(tracker.refresh()) == ["vllm-8203"]
+
+    proc.add(300, [*VLLM, "--port", "8203"], start=OLD + 500)
+    for sockets in ({}, {72: tcp_row("00000000", 8203, 72)}):
+        proc.listen(300, sockets)
+        table = tracker.refresh()
+        assert {target.name: [*roles(target)] for target in table.targets} == {
+            "vllm-8203": [300],
+            "vllm-8203-orphan": [101],
+        }
+
+
+def test_an_engine_core_without_a_server_is_a_target_of_its_own(proc: FakeProc) -> None:
+    tracker = proc.tracker()
+    proc.add(101, CORE, start=OLD + 1)
+    proc.add(300, VLLM, start=OLD + 500)
+
+    assert [(target.name, [*roles(target)]) for target in tracker.refresh().targets] == [
+        ("vllm", [101]),
+        ("vllm-8000", [300]),
+    ]
 
 
 def test_a_process_that_is_ending_is_still_what_it_was(proc: FakeProc) -> None:
@@ -251,7 +287,7 @@ def test_ray_workers_of_one_raylet_are_one_target(proc: FakeProc) -> None:
     proc.add(53, b"VLLM::EngineCore", ppid=51, start=OLD + 3)
 
     (target,) = proc.tracker().refresh().targets
-    assert (target.name, target.engine) == ("ray", "ray")
+    assert (target.name, target.engine) == ("ray-8000", "ray")
     assert roles(target) == {51: "replica", 52: "router", 53: "engine_core"}
 
 
@@ -348,10 +384,10 @@ def test_a_port_that_is_closed_is_noticed(proc: FakeProc) -> None:
 def test_high_ports_that_nobody_chose_name_no_target(proc: FakeProc) -> None:
     proc.add(100, VLLM, sockets={71: tcp_row("00000000", 45671, 71)})
     (target,) = proc.tracker().refresh().targets
-    assert (target.name, target.endpoints[0].front) == ("vllm", False)
+    assert (target.name, target.endpoints[0].front) == ("vllm-8000", False)
 
     proc.add(200, ["ollama", "serve", ":45672"], sockets={72: tcp_row("00000000", 45672, 72)})
-    assert names(proc.tracker().refresh()) == ["ollama-45672", "vllm"]
+    assert names(proc.tracker().refresh()) == ["ollama-45672", "vllm-8000"]
 
 
 def test_a_socket_of_another_process_is_not_a_targets(proc: FakeProc) -> None:
@@ -419,7 +455,7 @@ def test_a_process_that_ends_while_it_is_read_is_passed_over(proc: FakeProc, mis
     (proc.proc / "100" / missing).unlink()
 
     table = proc.tracker().refresh()
-    assert "llamacpp" in names(table)
+    assert "llamacpp-8080" in names(table)
     assert table.permission_denied == 0
 
 
@@ -433,8 +469,8 @@ def test_limits_are_kept_and_what_is_over_is_counted(proc: FakeProc) -> None:
     options = DiscoveryConfig(max_targets=3, max_processes_per_target=4)
     table = proc.tracker(rule("mine", comm="mine"), options=options).refresh()
     assert [(target.name, [*roles(target)]) for target in table.targets] == [
-        ("llamacpp", [100, 200, 201, 202]),
-        ("llamacpp-2", [101]),
+        ("llamacpp", [101]),
+        ("llamacpp-8080", [100, 200, 201, 202]),
         ("mine", [300]),
     ]
     assert table.left_out == {"targets": 3, "processes": 7}

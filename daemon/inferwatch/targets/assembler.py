@@ -14,7 +14,7 @@ from inferwatch.targets.names import CONTAINER_DIGITS, Named
 from inferwatch.targets.pods import PodNames
 from inferwatch.targets.processes import Key, Processes, Record
 from inferwatch.targets.reader import ProcReader
-from inferwatch.targets.recognisers import CUSTOM, FIRST_EPHEMERAL, FRONT_ROLES, PORT_LIMIT
+from inferwatch.targets.recognisers import CUSTOM, FIRST_EPHEMERAL, FRONT_ROLES, HEADS, PORT_LIMIT
 from inferwatch.targets.rules import read_cgroup
 from inferwatch.targets.sockets import Listening, Sockets
 
@@ -145,9 +145,16 @@ class Assembler:
     def _describe(self, known: Known) -> None:
         """Say what its name is made of: the port that it serves, if it does, and where."""
         named = known.named
-        ports = [found.port for found in known.endpoints if found.front]
+        front = [found for found in known.endpoints if found.front]
+        ports = [found.port for found in front]
         named.listening = bool(ports)
+        named.unreachable = bool(front) and not any(found.url for found in front)
+        heads = any(member.process.role in HEADS for member in known.members)
+        named.orphan = not heads and not known.key.rule and known.key.siblings is None
         if not ports:
+            # it will listen there; so a server that never gets that far has its name too
+            if named.port is None and known.ports:
+                named.port = known.ports[0]
             return
         # a port that it is expected at, or else the one that it had
         if named.port not in ports or (ports[0] in known.ports and named.port not in known.ports):
@@ -156,4 +163,6 @@ class Assembler:
         spaces = (member.listening.namespace for member in known.members if member.listening is not None)
         other = next((space for space in spaces if space and space != own), "")
         number = "".join(filter(str.isdigit, other))
-        named.place = (known.container[0][:CONTAINER_DIGITS] or number) if other else ""
+        container, pod_uid = known.container
+        _, pod = self._pods.find(pod_uid)
+        named.place = (pod or container[:CONTAINER_DIGITS] or number) if other else ""

@@ -9,8 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-INTERPRETER: Final = re.compile(r"(?:python|pypy)[0-9.]*[a-z]?\Z")
+INTERPRETER: Final = re.compile(r"(?:python|pypy)[0-9.]*[a-z]{0,2}(?:-(?:dbg|debug|intel64|nogil))?\Z")
 LOADER: Final = re.compile(r"ld-(?:linux|musl)[a-z0-9_.-]*\Z")  # /lib64/ld-linux-x86-64.so.2 PROGRAM ...
+# What packagers put behind a program's name: llama-server-cuda, vllm-cpu, .ollama-wrapped.
+VARIANT: Final = re.compile(
+    r"[-_.](?:cpu|gpu|cuda[0-9]*|rocm[0-9.]*|hip|vulkan|metal|sycl|musa|cann|opencl|blas|xpu|tpu|hpu|neuron|avx[0-9]*|native"
+    r"|dbg|debug|release|static|bin|main|real|wrapped|nightly|dev|x86_64|amd64|aarch64|arm64|v?[0-9][0-9.]*)\Z"
+)
+# Options that take no value, as far as they can be told by their beginnings.
+FLAGS: Final = ("--enable", "--disable", "--no-", "--use-", "--trust", "--enforce", "--headless", "--async", "--skip")
 VALUE_LETTERS: Final = "XW"  # python's options that take a value
 VALUE_OPTIONS: Final = frozenset({"--check-hash-based-pycs"})
 
@@ -20,7 +27,8 @@ class Command:
     """What a process runs.
 
     Args:
-        program: Last part of the path of its executable, or of the script that an interpreter runs; empty for a module.
+        program: Last part of the path of its executable, or of the script that an interpreter runs, without what
+            packagers add to it; empty for a module.
         path: The whole path.
         module: Name of the module that Python runs (`-m`), empty when it runs none.
         words: What follows.
@@ -37,10 +45,29 @@ class Command:
         """Return whether it runs a module, by name or by the path of its file."""
         return self.module == module or self.path.endswith(f"/{module.replace('.', '/')}.py")
 
+    @property
+    def asks_for_help(self) -> bool:
+        """Return whether it only prints how it is called, or its version."""
+        return not {"--help", "-h", "--version"}.isdisjoint(self.words)
+
+    def positional(self, position: int) -> str:
+        """Return the first word from a place on that is neither an option nor, most likely, an option's value."""
+        words = iter(self.words[position:])
+        for word in words:
+            if not word.startswith("-"):
+                return word
+            if word.startswith("-") and "=" not in word and not word.startswith(FLAGS):
+                next(words, None)
+        return ""
+
     def option(self, names: Sequence[str]) -> str:
-        """Return the value of the first option of these names that is there, in their order; empty without one."""
+        """Return the value of the first option of these names that is there, in their order; empty without one.
+
+        One that is given twice has its last value, as argparse, clap and llama.cpp have it.
+        """
         for name in names:
-            for index, word in enumerate(self.words):
+            for index in range(len(self.words) - 1, -1, -1):
+                word = self.words[index]
                 if word == name and index + 1 < len(self.words) and not self.words[index + 1].startswith("--"):
                     return self.words[index + 1]
                 if word.startswith(f"{name}=") and len(name) + 1 < len(word):
@@ -67,12 +94,20 @@ def read_command(arguments: Sequence[str], comm: str) -> Command:
         if module:
             return Command("", "", module, tuple(words), titles)
         path, words = (words[0], words[1:]) if words else ("", [])
-    return Command(_name(path), path, "", tuple(words), titles)
+    return Command(plain_name(_name(path)), path, "", tuple(words), titles)
 
 
 def _name(path: str) -> str:
     # a login shell's name begins with a dash; argv[0] of a title may be a whole sentence
     return path.rpartition("/")[2].lstrip("-")
+
+
+def plain_name(program: str) -> str:
+    """Return a program's name without what packagers put around it."""
+    name = program.removeprefix(".")
+    while match := VARIANT.search(name):
+        name = name[: match.start()]
+    return name
 
 
 def _python(words: list[str]) -> tuple[str, list[str]]:

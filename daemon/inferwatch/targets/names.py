@@ -16,12 +16,14 @@ class Named:
         engine: The engine's name.
         rule: The user's name, which is the target's; otherwise empty.
         started: Orders targets, the oldest first.
-        port: Port at which it is known, None before it listened for the first time; kept when it no longer listens.
+        port: Port at which it is known: where it listens or did, before that where its command line says that it will.
         listening: Whether it listens there now.
-        place: What tells it from one with the same port in another network namespace: its container or the namespace;
-            empty in the agent's own.
+        place: What tells it from one with the same port in another network namespace: its pod, its container or the
+            namespace; empty in the agent's own.
         name: Its name, empty before it got one.
         base: What the name was made of.
+        orphan: Whether the process that served clients is gone, or was never seen, and others are left of it.
+        unreachable: Whether the agent can't reach it there.
     """
 
     engine: str
@@ -32,19 +34,23 @@ class Named:
     place: str = ""
     name: str = ""
     base: str = ""
+    orphan: bool = False
+    unreachable: bool = False
 
 
 def assign_names(targets: Iterable[Named]) -> None:
     """Give every target a name of its own.
 
-    Who listens comes before who does not (what is left of an old server must not keep its port's name from the new
-    one), who has a name before who has none, the older before the younger.
+    Who listens comes before who does not, and a server before what is left of one (that must not keep its port's name
+    from the new one), who has a name before who has none, who can be reached before who can't, the older before the
+    younger.
     """
     targets = list(targets)
     taken = {target.rule for target in targets if target.rule}
 
-    def rank(target: Named) -> tuple[bool, bool, tuple[int, int]]:
-        return not target.listening, target.base != _base(target), target.started
+    def rank(target: Named) -> tuple[bool, bool, bool, bool, tuple[int, int]]:
+        new = target.base != _base(target)
+        return target.orphan, not target.listening, new, target.unreachable, target.started
 
     for target in sorted(targets, key=rank):
         if target.rule:
@@ -67,7 +73,10 @@ def _candidates(target: Named, wanted: Sequence[str], base: str) -> Iterator[str
     if target.listening and target.place:
         base = f"{base}-{target.place}"
         yield base
-    if not target.listening:
+    if target.orphan:
+        base = f"{base}-orphan"
+        yield base
+    elif not target.listening:
         base = target.engine
         yield base
     yield from (f"{base}-{number}" for number in count(2))

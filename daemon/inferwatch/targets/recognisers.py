@@ -1,5 +1,6 @@
 """The serving engines that are recognised by what their processes run or call themselves; one table."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +10,8 @@ from inferwatch.targets.text import clean
 # Where clients connect. Only these are ever asked for a page: what workers listen on (NCCL, torch.distributed, gloo)
 # takes a stranger's request for a broken peer.
 FRONT_ROLES: Final = frozenset({"api_server", "router", "server", "main"})
+# A target that has none of these is what is left of one.
+HEADS: Final = FRONT_ROLES | {"launcher"}
 CHILD: Final = "child"
 MAIN: Final = "main"  # of a target that a user's rule names and nothing here recognises
 CUSTOM: Final = "custom"
@@ -17,6 +20,9 @@ LAST_PORT: Final = 65_535
 PORT_DIGITS: Final = 5
 PORT_LIMIT: Final = 8
 WORD_LIMIT: Final = 1000
+COMM_BYTES: Final = 15  # what the kernel keeps of a title that is only in the main thread's name
+PORT_WORDS: Final = ("port", "addr", "listen", "bind", "url", "endpoint")
+UNDER_RAY: Final = "ray::"  # their parent is Ray's, so processes of one engine are put together by it
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,10 @@ ENGINES: Final = (
             ("VLLM::Worker", "worker"),
             ("VLLM::DPCoordinator", "coordinator"),
             ("VLLM::", CHILD),
+            ("ray::RayWorkerWrapper", "worker"),
+            ("ray::RayWorkerProc", "worker"),
+            ("ray::DPEngineCoreActor", "engine_core"),
+            ("ray::DPMoEEngineCoreActor", "engine_core"),
         ),
         model_options=("--served-model-name", "--model", "--model-tag"),
     ),
@@ -167,6 +177,9 @@ ENGINES: Final = (
         "trtllm",
         starts=(
             Start("api_server", ("trtllm-serve",), verbs=("serve",), model_follows=True),
+            Start("api_server", ("trtllm-serve",), verbs=("mm_embedding_serve",), model_follows=True),
+            Start("router", ("trtllm-serve",), verbs=("disaggregated",)),
+            Start("worker", ("trtllm-serve",), verbs=("disaggregated_mpi_worker",)),
             Start("api_server", ("trtllm-serve",), model_follows=True),
         ),
         model_options=("--served_model_name",),
@@ -179,7 +192,6 @@ ENGINES: Final = (
             ("ray::ServeController", "controller"),
             ("ray::ProxyActor", "router"),
             ("ray::HTTPProxyActor", "router"),
-            ("ray::", "worker"),
         ),
         siblings=True,
     ),
@@ -202,6 +214,8 @@ def recognise(command: Command) -> Recognised | None:
         return found
     if command.program not in PROGRAMS and not command.module and not command.path.endswith(SCRIPT):
         return None  # what nearly all processes are
+    if command.asks_for_help:
+        return None
     for engine in ENGINES:
         for start in engine.starts:
             if start.matches(command):
@@ -213,23 +227,43 @@ def recognise(command: Command) -> Recognised | None:
 def _by_title(command: Command) -> Recognised | None:
     for engine in ENGINES:
         for title, role in engine.titles:
-            if any(own.startswith(title) for own in command.titles):
+            if any(_is_titled(own, title) for own in command.titles):
                 ports = tuple(default for _, default in engine.port_options) if role in FRONT_ROLES else ()
-                return Recognised(engine.name, role, ports=ports, siblings=engine.siblings)
+                siblings = engine.siblings or title.startswith(UNDER_RAY)
+                return Recognised(engine.name, role, ports=ports, siblings=siblings)
     return None
 
 
+def _is_titled(own: str, title: str) -> bool:
+    """Return whether a process calls itself so; the kernel cuts the name of a thread."""
+    return own.startswith(title) or (len(own) == COMM_BYTES and title.startswith(own))
+
+
 def _following(command: Command, start: Start) -> str:
-    """Return the model where it stands right behind the verbs."""
-    words = command.words[len(start.verbs) :]
-    return words[0] if start.model_follows and words and not words[0].startswith("-") else ""
+    """Return the model where it is no option but stands behind the verbs."""
+    return command.positional(len(start.verbs)) if start.model_follows else ""
 
 
 def _ports(engine: Engine, command: Command) -> tuple[int, ...]:
     """Return the ports of the options, or their defaults, then what else on the command line may be a high port."""
     ports = [port_number(command.option(options)) or default for options, default in engine.port_options]
-    mentioned = (port_number(word.rpartition(":")[2]) for word in command.words[:WORD_LIMIT])
-    return tuple(dict.fromkeys([*ports, *(port for port in mentioned if port >= FIRST_EPHEMERAL)]))[:PORT_LIMIT]
+    mentioned = [port for port in _mentioned(command.words[:WORD_LIMIT]) if port >= FIRST_EPHEMERAL]
+    return tuple(dict.fromkeys([*ports, *mentioned]))[:PORT_LIMIT]
+
+
+def _mentioned(words: Sequence[str]) -> Iterator[int]:
+    """Yield what may be a port: behind a colon, and a number where the option before it is about an address."""
+    option = ""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if word.startswith("-") and not equals:
+            option = word
+            continue
+        option, value = (name, value) if word.startswith("-") else (option, word)
+        host, colon, port = value.rpartition(":")
+        if (colon and host) or not option or any(part in option for part in PORT_WORDS):
+            yield port_number(port)
+        option = ""
 
 
 def port_number(text: str) -> int:
