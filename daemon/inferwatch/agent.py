@@ -22,6 +22,7 @@ from inferwatch.runtime.unit import State, Unit
 from inferwatch.samplers import Discovery
 from inferwatch.spec import Clock, SamplerSpec
 from inferwatch.targets.model import TargetTable
+from inferwatch.targets.places import HostNames
 from inferwatch.targets.probe import Discovery as EnginesFound
 from inferwatch.targets.probe import EngineProbe
 from inferwatch.targets.tracker import TargetTracker
@@ -31,6 +32,7 @@ FIRST_ROUND_LIMIT_SECONDS: Final = 10.0
 FIRST_LOOK_SECONDS: Final = 2.0
 READ_LIMIT_SECONDS: Final = 10.0
 RELOAD_PAUSE_SECONDS: Final = 1.0
+ENGINE: Final = "engine"  # the sampler of engines' pages
 
 
 class Agent:
@@ -63,6 +65,7 @@ class Agent:
         self.targets = self._tracker(loaded.config)
         self.engines_found = EnginesFound((), {})
         self._probe = EngineProbe(self.clock, timeout_seconds=loaded.config.discovery.probe_timeout_seconds)
+        self._hosts = HostNames(self.clock, self._factory.lane("names", ""))
         self._found: tuple[EngineConfig, ...] = ()
         self._finding_fails = False
         self._read_config = read_config
@@ -138,7 +141,12 @@ class Agent:
         """Look for metrics pages of the targets; return whether the engines to scrape are others than before."""
         config = self.loaded.config
         table = self.targets.current() if config.discovery.engines == "on" else TargetTable()
-        self.engines_found = await self._probe.discover(table, config.engines, self.targets.own_addresses)
+        hosts = await self._hosts.of(engine.url for engine in config.engines)
+        broken = {unit.instance.key for unit in self.scheduler.units if unit.spec.name == ENGINE and unit.problems}
+        self.engines_found = await self._probe.discover(
+            table, config.engines, self.targets.own_addresses, hosts, broken
+        )
+        self.targets.learn_models(self.engines_found.models)
         before, self._found = self._found, tuple(engine.config() for engine in self.engines_found.engines)
         return before != self._found
 

@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import sys
 from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -30,7 +31,7 @@ COMPLETE = {
 # like vLLM: an API server with the recorded page, an engine core and a worker that computed once and are idle now
 ENGINE = r"""
 import ctypes, http.server, os, sys, time
-page, port, seconds = open(sys.argv[-3], "rb").read(), int(sys.argv[-2]), float(sys.argv[-1])
+port, seconds = int(sys.argv[-2]), float(sys.argv[-1])
 def child(title):
     start, end = map(int, open("/proc/self/stat").read().rpartition(") ")[2].split()[45:47])
     ctypes.memmove(start, title.encode().ljust(end - start, b"\0"), end - start)
@@ -46,6 +47,7 @@ for title in ("VLLM::EngineCore", "VLLM::Worker_TP0"):
 os.read(done[0], 1), os.read(done[0], 1)
 class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        page = open(sys.argv[-3], "rb").read()
         self.send_response(200 if self.path == "/metrics" else 404)
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()
@@ -59,11 +61,11 @@ server.serve_forever()
 
 
 @contextlib.asynccontextmanager
-async def engine(directory: Path, cpu_seconds: float = 0.01) -> AsyncIterator[tuple[str, Running]]:
+async def engine(directory: Path, cpu_seconds: float = 0.01, page: Path = PAGE) -> AsyncIterator[tuple[str, Running]]:
     """Run it; yields the name that the target will have."""
     script, port = directory / "vllm", free_port()
     script.write_text(ENGINE, encoding="utf-8")
-    command = (PYTHON, "-S", str(script), "serve", "m/x", "--port", str(port), str(PAGE), str(port), str(cpu_seconds))
+    command = (PYTHON, "-S", str(script), "serve", "m/x", "--port", str(port), str(page), str(port), str(cpu_seconds))
     async with running(*command) as process:
         await process.wait_for("ready")
         yield f"vllm-{port}", process
@@ -220,6 +222,42 @@ async def test_in_a_pid_namespace_the_hosts_processes_are_seen_through_its_mount
     assert target["processes"][0]["pid"] == process.pid
     assert used == pytest.approx(expected, rel=0.04)  # of 0.5 s; the files count ticks of 10 ms
     assert series["inferwatch_engine_up"] == {'engine="vllm"': 1}
+
+
+async def test_an_engine_that_is_configured_by_the_hosts_name_is_scraped_once(tmp_path: Path) -> None:
+    async with engine(tmp_path) as (name, _):
+        url = f"http://{socket.gethostname()}:{name.partition('-')[2]}/metrics"
+        files = config(tmp_path, f'[[engines]]\nurl = "{url}"\ntarget = "mine"\n')
+        async with agent(files) as watching, asyncio.timeout(20):
+            for _ in range(3):
+                await asyncio.sleep(1)  # of the agent's interval: the search for engines goes on
+                page, targets = await watching.page(), await watching.targets()
+
+    assert re.findall(r'^inferwatch_engine_up\{target="([^"]*)"', page, re.MULTILINE) == ["mine"]
+    assert targets[name]["metrics_page"]["found_by"] == "configuration"
+
+
+async def test_another_engine_at_the_same_address_is_recognised(tmp_path: Path) -> None:
+    shown = tmp_path / "page"
+    shown.write_bytes(PAGE.read_bytes())
+    async with engine(tmp_path, page=shown) as (name, _), agent(config(tmp_path)) as watching:
+        before = of_target(await complete(watching, name), name)["inferwatch_engine_up"]
+        shown.write_bytes((PAGE.parent / "llamacpp-mid.prom").read_bytes())
+        async with asyncio.timeout(30):
+            while of_target(await watching.page(), name).get("inferwatch_engine_up") != {'engine="llamacpp"': 1}:
+                await asyncio.sleep(0.2)
+
+    assert before == {'engine="vllm"': 1}
+
+
+async def test_an_engine_that_is_stopped_is_nothing_to_warn_of(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with engine(tmp_path) as (name, process), agent(config(tmp_path), log=log) as watching:
+        await complete(watching, name)
+        os.killpg(process.pid, signal.SIGKILL)
+        await gone(watching.page, name)
+
+    assert [line for line in log.read_text().splitlines() if "connect" in line and "warning" in line] == []
 
 
 async def troubles(samplers: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Mapping[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from inferwatch.errors import NoData
+from inferwatch.errors import NoData, SourceError
 from inferwatch.samplers.network import SAMPLER
 from inferwatch.spec import PartialData
 from support import LIVE, CountingRun, fail_open, host, make_context, names, tree, value, values
@@ -133,3 +133,14 @@ async def test_live_established_connections_include_the_tests_own() -> None:
 
     assert own >= 2
     assert value(samples, "inferwatch_tcp_connections", "established") >= own
+
+
+async def test_a_hosts_procfs_that_hides_its_first_process_says_so(tmp_path: Path) -> None:
+    hidden = {name: data for name, data in FILES.items() if "/1/" not in name} | {"proc/uptime": b"1.0 1.0\n"}
+    sampler = SAMPLER.create(make_context(tree(tmp_path, hidden)))
+    with pytest.raises(SourceError, match="hidepid") as raised:
+        await sampler.sample()
+    assert raised.value.reason == "permission_denied"
+
+    tree(tmp_path, FILES)
+    assert value(await sampler.sample(), "inferwatch_tcp_segments_sent_total") == 1000

@@ -13,7 +13,7 @@ from inferwatch.config import EngineConfig
 from inferwatch.sources.http import HttpPage
 from inferwatch.targets.answers import engine_of, model_of
 from inferwatch.targets.model import Endpoint, ProcessId, Target, TargetProcess, TargetTable
-from inferwatch.targets.probe import EngineProbe, place
+from inferwatch.targets.probe import EngineProbe
 from support import FakeClock
 
 VLLM = '# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name="m"} 1\n'
@@ -228,8 +228,65 @@ async def test_a_users_entry_of_another_port_or_host_does_not(server: Server) ->
     assert len((await probe().discover(table(target(server.url)), entries)).engines) == 1
 
 
-def test_places_without_a_port_have_the_schemes() -> None:
-    assert (place("http://x/metrics"), place("https://X./metrics")) == (("x", 80), ("x", 443))
+@pytest.mark.parametrize(("address", "wins"), [("127.0.1.1", True), ("192.0.2.2", True), ("192.0.2.3", False)])
+async def test_a_users_entry_with_a_hosts_name_wins_where_that_is_the_agents_host(
+    server: Server, address: str, *, wins: bool
+) -> None:
+    server.answers = {"/metrics": (200, VLLM)}
+    entries = [EngineConfig(url=f"http://node7:{server.port}/metrics")]
+    own, hosts = frozenset({ip_address("192.0.2.2")}), {"node7": frozenset({ip_address(address)})}
+
+    assert (await probe().discover(table(target(server.url)), entries, own, hosts)).engines == () or not wins
+    assert (server.asked == []) is wins
+
+
+async def test_a_page_that_became_another_engines_is_recognised_when_it_can_no_longer_be_read(server: Server) -> None:
+    clock = FakeClock()
+    looking, there = probe(clock), table(target(server.url))
+    server.answers = {"/metrics": (200, VLLM), "/v1/models": (200, MODELS)}
+    await looking.discover(there)
+    server.answers = {"/metrics": (200, LLAMA)}
+    clock.advance(60)
+    (before,) = (await looking.discover(there)).engines
+    assert (before.engine, before.model) == ("vllm", "served/model")
+
+    (found,) = (await looking.discover(there, doubtful={"vllm-1"})).engines
+    assert (found.engine, found.model) == ("llamacpp", "")
+
+
+async def test_a_page_in_doubt_stays_while_nothing_else_is_there_and_is_asked_less_and_less(server: Server) -> None:
+    clock = FakeClock()
+    looking, there = probe(clock), table(target(server.url))
+    server.answers = {"/metrics": (200, VLLM), "/v1/models": (200, MODELS)}
+    (first,) = (await looking.discover(there)).engines
+    server.answers = {"/metrics": (503, "stopping")}
+    asked_at = []
+    for second in range(5, 80, 5):
+        clock.advance(5)
+        before = len(server.asked)
+        assert (await looking.discover(there, doubtful={"vllm-1"})).engines == (first,)
+        asked_at += [second] * (len(server.asked) > before)
+    assert asked_at == [5, 15, 35, 75]
+
+    await looking.discover(there)  # it can be read again
+    server.answers = {"/metrics": (200, LLAMA)}
+    clock.advance(300)
+    (found,) = (await looking.discover(there, doubtful={"vllm-1"})).engines
+    assert found.engine == "llamacpp"
+
+
+async def test_a_page_in_doubt_gives_way_to_one_at_another_port(server: Server) -> None:
+    clock = FakeClock()
+    looking = probe(clock)
+    async with serving() as other:
+        there = table(target(server.url, other.url))
+        server.answers = {"/metrics": (200, VLLM)}
+        await looking.discover(there)
+        server.answers, other.answers = {}, {"/metrics": (200, LLAMA)}
+        clock.advance(60)
+        (found,) = (await looking.discover(there, doubtful={"vllm-1"})).engines
+
+        assert (found.url, found.engine) == (f"{other.url}/metrics", "llamacpp")
 
 
 @given(st.binary(max_size=200), st.sampled_from(["", "gzip", "deflate", "br"]))

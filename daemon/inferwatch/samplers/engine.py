@@ -12,8 +12,9 @@ from inferwatch.engines import schema
 from inferwatch.engines.mapping import Mapped, Mapper
 from inferwatch.engines.registry import TABLES, known, recognise, table_of
 from inferwatch.engines.rules import EngineTable
-from inferwatch.errors import ConfigError, ParseError, SourceError
+from inferwatch.errors import ConfigError, NoData, ParseError, SourceError
 from inferwatch.model import Event, ParsedPage, Sample
+from inferwatch.samplers._support.engine_process import EngineProcess
 from inferwatch.sources.compression import decode
 from inferwatch.sources.http import OK, HttpPage, PageClient
 from inferwatch.sources.openmetrics import PageParser
@@ -65,6 +66,7 @@ class EngineSampler:
         self._context = context
         self._engine = engine
         self._max_bytes = options.max_page_bytes
+        self._process = EngineProcess(context, engine.target_name)
         self._client = PageClient(
             engine.url,
             timeout_seconds=FETCH_SHARE * context.timeout_seconds,
@@ -92,11 +94,14 @@ class EngineSampler:
         except _Unusable as error:
             raise self._failed(error.state, error.reason, error) from error
         except SourceError as error:
-            raise self._failed("down", error.reason, error) from error
+            excuse = await self._process.excuse(error)
+            cause = NoData(f"{error}; {excuse}") if excuse else error
+            raise self._failed("down", "no_data" if excuse else error.reason, cause) from error
         except ParseError as error:
             raise self._failed("parse_error", "parse", error) from error
         finally:
             self._note_engine()
+        self._process.answered()
         self._dropped.update(mapped.dropped)
         samples = [*self._state("up"), *self._facts(mapped), *mapped.samples]
         if mapped.problems:

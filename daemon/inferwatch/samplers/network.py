@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from inferwatch.errors import ParseError
+from inferwatch.errors import ParseError, SourceError
 from inferwatch.model import Family, Kind, Sample
 from inferwatch.samplers._support.parts import Parts
 from inferwatch.sources.hostfs import HostFs, read_bytes
@@ -16,6 +16,7 @@ from inferwatch.sources.procfs.sockstat import SockStat, parse_sockstat
 from inferwatch.spec import Context, SamplerSpec
 
 PORT_RANGE: Final = "/proc/sys/net/ipv4/ip_local_port_range"
+INIT: Final = "1"
 SOCKET_PROTOCOLS: Final = ("TCP", "UDP", "UDPLITE", "RAW", "TCP6", "UDP6", "UDPLITE6", "RAW6")
 
 
@@ -136,6 +137,7 @@ class NetworkSampler:
         """Hold nothing."""
 
     def _read(self) -> Sequence[Sample]:
+        _check_visible(self._context.hostfs)
         parts = Parts()
         parts.add(partial(self._snmp, "snmp"))
         parts.add(partial(self._snmp, "netstat"))
@@ -178,6 +180,19 @@ class NetworkSampler:
         if len(fields) != 2 or fields[0] > fields[1]:  # noqa: PLR2004 - first and last port
             raise ParseError(f"{PORT_RANGE}: {excerpt(data)} found, expected the first and the last port")
         yield EPHEMERAL_PORTS(fields[1] - fields[0] + 1)
+
+
+def _check_visible(hostfs: HostFs) -> None:
+    """Tell that the host's first process, whose network namespace is read through a foreign procfs, is hidden.
+
+    Raises:
+        SourceError: It is.
+    """
+    directory = hostfs.proc("net", "snmp").parent.parent
+    hidden = directory.name == INIT and not directory.exists() and hostfs.proc("uptime").exists()
+    if hidden:
+        message = f"{directory}: hidden ({hostfs.procfs} is mounted with hidepid); run as root or with CAP_SYS_PTRACE"
+        raise SourceError(message, reason="permission_denied")
 
 
 def _other_namespace(hostfs: HostFs) -> bool:

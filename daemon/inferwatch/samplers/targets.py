@@ -17,6 +17,14 @@ PIDS_SHOWN: Final = 20
 CONTAINER_DIGITS: Final = 12
 REMEMBERED: Final = 1000  # names of targets that are gone, so that the next one of that name is a restart
 TARGET: Final = ("target",)
+UNREADABLE: Final = (
+    "some processes can't be read, so targets may be missing or have no endpoints or container; run as root or with"
+    " CAP_SYS_PTRACE"
+)
+HIDDEN: Final = (
+    "processes of other users are hidden (/proc is mounted with hidepid), so targets may be missing; run as root or"
+    " with CAP_SYS_PTRACE, or for hidepid=1 and 2 in the group of the mount's option gid="
+)
 
 INFO: Final = Family(
     "inferwatch_target_info",
@@ -92,9 +100,8 @@ class TargetsSampler:
         samples = [sample for target in table.targets for sample in self._of(target)]
         samples.append(DENIED(table.permission_denied))
         samples += [LEFT_OUT(number, what) for what, number in sorted(table.left_out.items())]
-        if table.permission_denied:
-            sentence = "some processes can't be read, so targets may be missing or have no endpoints or container;"
-            raise PartialData(samples, {"permission_denied": f"{sentence} run as root or with CAP_SYS_PTRACE"})
+        if table.hidden or table.permission_denied:
+            raise PartialData(samples, {"permission_denied": HIDDEN if table.hidden else UNREADABLE})
         return samples
 
     async def close(self) -> None:

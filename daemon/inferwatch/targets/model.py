@@ -116,6 +116,11 @@ class Target:
     pod_namespace: str = ""
     main: ProcessId | None = None
 
+    @property
+    def identity(self) -> ProcessId:
+        """Return the process that it is told apart by: the main one, or else the oldest that is left."""
+        return self.main or self.processes[0].id
+
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
@@ -127,6 +132,7 @@ class TargetTable:
         monotonic_ns: When it was read.
         permission_denied: Number of processes of which something could not be read.
         left_out: What (`targets`, `processes`) to how many are not in the table because of a limit.
+        hidden: Whether processes of other users are not even listed (hidepid of the procfs).
     """
 
     targets: tuple[Target, ...] = ()
@@ -134,6 +140,7 @@ class TargetTable:
     monotonic_ns: int = 0
     permission_denied: int = 0
     left_out: Mapping[str, int] = field(default_factory=lambda: NO_COUNTS)
+    hidden: bool = False
 
 
 class TargetsView(Protocol):

@@ -5,11 +5,9 @@ as the process lives, what was not is asked for again less and less often.
 """
 
 import asyncio
-import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from inferwatch.config import EngineConfig
 from inferwatch.engines.registry import known
@@ -18,7 +16,8 @@ from inferwatch.sources.http import OK, HttpPage, PageClient
 from inferwatch.sources.procfs.net_tcp import Address
 from inferwatch.targets.answers import engine_of, model_of
 from inferwatch.targets.model import Endpoint, ProcessId, Target, TargetTable
-from inferwatch.targets.tracker import Clock
+from inferwatch.targets.places import NO_HOSTS, Place, places
+from inferwatch.targets.tracker import NO_MODELS, Clock
 
 PATHS: Final = ("/metrics", "/prometheus/metrics")
 MODELS: Final = "/v1/models"
@@ -28,8 +27,6 @@ TRIES_AT_ONCE: Final = 8
 ENDPOINTS_LIMIT: Final = 4  # of one target, the most likely ones
 FIRST_WAIT_NS: Final = 5_000_000_000
 LONGEST_WAIT_NS: Final = 300_000_000_000
-DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-LOOPBACK: Final = "loopback"
 SWITCHED_OFF: Final = 501  # llama.cpp without --metrics
 
 
@@ -61,16 +58,21 @@ class Discovery:
     Args:
         engines: The pages, one a target at most, ordered by target.
         problems: Target to a sentence about why no page of it was found.
+        hosts: Host name in the user's entries to its addresses, as far as they are known.
+        models: What tells a target apart (`Target.identity`) to the model that its page's server says it serves.
     """
 
     engines: tuple[DiscoveredEngine, ...]
     problems: Mapping[str, str]
+    hosts: Mapping[str, frozenset[Address]] = field(default_factory=lambda: NO_HOSTS)
+    models: Mapping[ProcessId, str] = field(default_factory=lambda: NO_MODELS)
 
 
 @dataclass(slots=True)
 class _Page:
     """What is known of an endpoint."""
 
+    base: str
     url: str = ""
     engine: str = ""
     model: str = ""
@@ -101,6 +103,8 @@ class EngineProbe:
         table: TargetTable,
         configured: Sequence[EngineConfig] = (),
         own_addresses: Collection[Address] = frozenset(),
+        hosts: Mapping[str, frozenset[Address]] = NO_HOSTS,
+        doubtful: Collection[str] = frozenset(),
     ) -> Discovery:
         """Find the pages of all targets that no `[[engines]]` entry stands for.
 
@@ -108,34 +112,38 @@ class EngineProbe:
             table: The targets.
             configured: The user's entries. One with a target's name, or with an endpoint's host and port, wins.
             own_addresses: The agent's own addresses, which are as good as `localhost` in a user's entry.
+            hosts: Addresses of the hosts that the entries name (see `HostNames`).
+            doubtful: Targets whose page was found and can't be read any more: another engine may be there now.
         """
-        taken = {place(engine.url, own_addresses) for engine in configured}
         names = {engine.target_name for engine in configured}
-        wanted = {
-            target.name: [found for found in _candidates(target) if place(found.url, own_addresses) not in taken]
+        taken = frozenset[Place]().union(*(places(engine.url, own_addresses, hosts) for engine in configured))
+        keys = {
+            target.name: [(target.identity, each.url) for each in found]
             for target in table.targets
-            if target.name not in names and not any(place(e.url, own_addresses) in taken for e in _candidates(target))
+            if target.name not in names and (found := _candidates(target))
+            if not any(places(each.url, own_addresses) & taken for each in found)
         }
-        targets = [target for target in table.targets if wanted.get(target.name)]
-        keys = {target.name: [(_identity(target), found.url) for found in wanted[target.name]] for target in targets}
-        self._pages = {key: self._pages.get(key) or _Page() for each in keys.values() for key in each}
-        await self._ask(keys.values())
-        return self._collect(keys)
+        self._pages = {key: self._pages.get(key) or _Page(key[1]) for each in keys.values() for key in each}
+        await self._ask((each, name in doubtful) for name, each in keys.items())
+        return self._collect(keys, hosts)
 
-    def _collect(self, keys: Mapping[str, Sequence[tuple[ProcessId, str]]]) -> Discovery:
-        engines, problems = [], {}
+    def _collect(
+        self, keys: Mapping[str, Sequence[tuple[ProcessId, str]]], hosts: Mapping[str, frozenset[Address]]
+    ) -> Discovery:
+        engines, problems, models = [], {}, {}
         for name, each in keys.items():
             pages = [self._pages[key] for key in each]
             found = next((page for page in pages if page.engine), None)
             if found is not None:
                 engines.append(DiscoveredEngine(name, found.url, found.engine, found.model))
+                models[each[0][0]] = found.model
             else:
                 problems[name] = "; ".join(dict.fromkeys(page.problem for page in pages))
-        return Discovery(tuple(sorted(engines, key=lambda engine: engine.target)), problems)
+        return Discovery(tuple(sorted(engines, key=lambda engine: engine.target)), problems, hosts, models)
 
-    async def _ask(self, groups: Iterable[Sequence[tuple[ProcessId, str]]]) -> None:
-        """Ask all targets of which no page is known, side by side."""
-        tasks = [asyncio.create_task(self._ask_target(keys)) for keys in groups]
+    async def _ask(self, groups: Iterable[tuple[Sequence[tuple[ProcessId, str]], bool]]) -> None:
+        """Ask all targets of which no page is known, or one that is in doubt, side by side."""
+        tasks = [asyncio.create_task(self._ask_target(keys, doubted=doubted)) for keys, doubted in groups]
         if not tasks:
             return
         _, late = await asyncio.wait(tasks, timeout=self._total_seconds)
@@ -146,30 +154,35 @@ class EngineProbe:
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
-    async def _ask_target(self, keys: Sequence[tuple[ProcessId, str]]) -> None:
-        """Ask a target's endpoints, the most likely first, until one has a page."""
-        for key in keys:
-            page = self._pages[key]
-            if page.engine or page.busy:
+    async def _ask_target(self, keys: Sequence[tuple[ProcessId, str]], *, doubted: bool) -> None:
+        """Ask a target's endpoints, the most likely first, until one has a page; it stays until there is another."""
+        pages = sorted((self._pages[key] for key in keys), key=lambda page: not page.engine)
+        if pages[0].engine and not doubted:
+            pages[0].wait_ns = FIRST_WAIT_NS
+            return
+        for page in pages:
+            if page.busy:
                 return
             if self._clock.monotonic_ns() < page.next_ns:
                 continue
             page.busy = True
             try:
                 async with self._room:
-                    found = await self._try(page, key[1])
+                    found = await self._try(page)
             finally:
                 page.busy = False
             if found:
+                for other in pages:
+                    other.engine = other.engine if other is page else ""
                 return
 
-    async def _try(self, page: _Page, base: str) -> bool:
+    async def _try(self, page: _Page) -> bool:
         page.next_ns = self._clock.monotonic_ns() + page.wait_ns
         page.wait_ns = min(page.wait_ns * 2, LONGEST_WAIT_NS)
-        page.problem = f"{base}: no answer within {self._timeout_seconds:g} s"
+        page.problem = f"{page.base}: no answer within {self._timeout_seconds:g} s"
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._find(page, base)
+                return await self._find(page, page.base)
         except TimeoutError:
             return False
         except InferwatchError as error:
@@ -182,7 +195,8 @@ class EngineProbe:
             answer = await self._fetch(base + path, PAGE_BYTES)
             engine = engine_of(answer) if answer.status == OK else ""
             if engine:
-                page.model = await self._model(base)
+                same = (base + path, engine) == (page.url, page.engine)
+                page.model = await self._model(base) or (page.model if same else "")
                 page.url, page.engine, page.problem = base + path, engine, ""
                 return True
             answers.append(answer.status)
@@ -215,21 +229,6 @@ class EngineProbe:
             await client.close()
 
 
-def place(url: str, own_addresses: Collection[Address] = frozenset()) -> tuple[str, int]:
-    """Return host and port of an address; the many names of the agent's own host are one."""
-    parts = urlsplit(url)
-    host = (parts.hostname or "").rstrip(".")
-    port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return (LOOPBACK if host == "localhost" or host.endswith(".localhost") else host), port
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    address = mapped or address
-    own = address.is_loopback or address.is_unspecified or address in own_addresses
-    return (LOOPBACK if own else str(address)), port
-
-
 async def _no_names(*_arguments: object, **_options: object) -> None:
     """Stand in for the thread that resolves names: endpoints have none."""
     raise SourceError("an endpoint's address is a number, there is no name to resolve", reason="dns")
@@ -237,7 +236,3 @@ async def _no_names(*_arguments: object, **_options: object) -> None:
 
 def _candidates(target: Target) -> list[Endpoint]:
     return [found for found in target.endpoints if found.front and found.url][:ENDPOINTS_LIMIT]
-
-
-def _identity(target: Target) -> ProcessId:
-    return target.main or target.processes[0].id

@@ -1,7 +1,8 @@
 """All processes of the host, at the price of a directory listing: only some are read in a round.
 
 New ones are read, and those that may just be becoming something else: the young (fork, exec, a title), and the
-targets'. The others are read in turn, each once a minute.
+targets'. Of the others the name is read in turn, once a minute, since an exec and a title change it; the command line
+once in a tenth of the process's age, for what executes something else under the same name (Python another program).
 """
 
 from collections.abc import Iterator
@@ -24,6 +25,9 @@ COMM_LIMIT: Final = 64  # a kernel thread's name may be this long
 PROCESS_LIMIT: Final = 100_000
 YOUNG_SECONDS: Final = 60.0
 ROTATION_NS: Final = 50_000_000_000  # and one interval until it is noticed
+WORDS_SHARE: Final = 0.1
+WORDS_LONGEST_SECONDS: Final = 290.0
+INIT: Final = 1
 NEVER: Final = 1 << 63
 DEAD_STATES: Final = frozenset("ZXx")
 SPREAD: Final = 2_654_435_761  # Knuth's: neighbouring pids are read in different rounds
@@ -69,6 +73,7 @@ class Record:
         match: What it is by itself.
         fingerprint: Of its name and command line.
         next_read_ns: When it is to be read again.
+        next_words_ns: When its command line is, though it has the same name.
         is_target: Whether it belonged to a target in the last round.
         joined: How it came to the target that it is in, None when by itself or in none.
     """
@@ -84,6 +89,7 @@ class Record:
     match: Match | None = None
     fingerprint: int | None = None
     next_read_ns: int = 0
+    next_words_ns: int = 0
     is_target: bool = False
     joined: Joined | None = None
 
@@ -104,8 +110,10 @@ class Processes:
         self._ports = ports
         self._ticks = ticks
         self._records: dict[int, Record] = {}
-        self._young_after = 0.0
+        self._inodes: dict[int, int] = {}
+        self._seconds = 0.0
         self.left_out = 0
+        self.hidden = False
 
     def get(self, pid: int) -> Record | None:
         """Return what is remembered of a process that is alive."""
@@ -129,31 +137,31 @@ class Processes:
             SourceError: It can't be listed.
         """
         listing = self._reader.listing()
-        self._young_after = self._uptime() - YOUNG_SECONDS
-        own = self._reader.own_pid()
+        self._seconds = self._uptime()
+        self.hidden = INIT not in listing  # every pid namespace has one as long as it has processes
         for pid in self._records.keys() - listing.keys():
             del self._records[pid]
         self.left_out = 0
-        for pid, inode in listing.items():
-            record = self._records.get(pid)
-            if record is not None and record.inode != inode:
-                record = None
-            if record is None:
-                if pid not in self._records and len(self._records) >= PROCESS_LIMIT:
-                    self.left_out += 1
-                    continue
-                record = self._records[pid] = Record(pid, inode)
-            elif not (record.is_target or record.young or record.next_read_ns <= now_ns):
-                continue
-            if pid != own:  # the agent is no target of its own, whatever its command line mentions
-                self._read(record, now_ns)
+        for pid, inode in sorted(listing.items() - self._inodes.items()):
+            if pid not in self._records and len(self._records) >= PROCESS_LIMIT:
+                self.left_out += 1
+                del listing[pid]  # so that it is new in the next round too
+            else:
+                self._records[pid] = Record(pid, inode)
+        self._inodes = listing
+        own = self._records.get(self._reader.own_pid() or 0)
+        if own is not None:  # the agent is no target of its own, whatever its command line mentions
+            own.next_read_ns = NEVER
+        due = [each for each in self._records.values() if each.next_read_ns <= now_ns or each.is_target or each.young]
+        for record in due:
+            self._read(record, now_ns)
 
     def _read(self, record: Record, now_ns: int) -> None:
         wait = ROTATION_NS
         if record.next_read_ns == 0:  # so that what was found in one round is not due in one
             wait = wait * (record.pid * SPREAD % SPREAD_RANGE) // SPREAD_RANGE
         record.next_read_ns = now_ns + max(wait, 1)
-        if record.id is not None and not record.is_target and self._is_unchanged(record, record.id):
+        if record.id is not None and not record.is_target and self._is_unchanged(record, record.id, now_ns):
             return
         try:
             stat = parse_pid_stat(self._reader.read(record.pid, "stat", STAT_BYTES))
@@ -166,25 +174,34 @@ class Processes:
             return
         self._take(record, stat)
         if record.alive:
-            self._classify(record)
+            self._classify(record, now_ns)
 
-    def _is_unchanged(self, record: Record, identity: ProcessId) -> bool:
-        """Return whether a process runs what it ran: name and command line cost half of what a whole reading does.
+    def _is_unchanged(self, record: Record, identity: ProcessId, now_ns: int) -> bool:
+        """Return whether a process runs what it ran: its name alone costs a fourth of what a whole reading does.
 
         For its stat the kernel adds up all its threads (do_task_stat() in fs/proc/array.c).
         """
         if record.denied or not record.alive or self._matcher.changes:
             return False
+        record.young = self._age(identity) < YOUNG_SECONDS
         try:
-            comm = self._reader.read(record.pid, "comm", COMM_BYTES).removesuffix(b"\n")
+            comm = _comm(self._reader.read(record.pid, "comm", COMM_BYTES).removesuffix(b"\n"))
+            if comm != record.comm or now_ns < record.next_words_ns:
+                return comm == record.comm
             data = self._reader.read(record.pid, "cmdline", CMDLINE_BYTES)
         except (NoData, SourceError):
             return False
-        record.young = self._is_young(identity)
-        return record.fingerprint == _fingerprint(_comm(comm), data)
+        self._plan_words(record, identity, now_ns)
+        return record.fingerprint == _fingerprint(comm, data)
 
-    def _is_young(self, identity: ProcessId) -> bool:
-        return identity.start_ticks / self._ticks > self._young_after
+    def _plan_words(self, record: Record, identity: ProcessId, now_ns: int) -> None:
+        age = self._age(identity)
+        seconds = 0.0 if age < YOUNG_SECONDS else min(age * WORDS_SHARE, WORDS_LONGEST_SECONDS)
+        record.next_words_ns = now_ns + int(seconds * 1e9)
+
+    def _age(self, identity: ProcessId) -> float:
+        """Return the seconds since a process began."""
+        return self._seconds - identity.start_ticks / self._ticks
 
     def _take(self, record: Record, stat: PidStat) -> None:
         identity = ProcessId(record.pid, stat.start_ticks)
@@ -196,11 +213,13 @@ class Processes:
         record.ppid = stat.ppid
         record.comm = _comm(stat.comm)
         record.alive = not stat.kernel_thread and stat.state not in DEAD_STATES
-        record.young = self._is_young(identity)
+        record.young = self._age(identity) < YOUNG_SECONDS
         if stat.kernel_thread and not record.young:
             record.next_read_ns = NEVER
 
-    def _classify(self, record: Record) -> None:
+    def _classify(self, record: Record, now_ns: int) -> None:
+        if record.id is not None:
+            self._plan_words(record, record.id, now_ns)
         try:
             data = self._reader.read(record.pid, "cmdline", CMDLINE_BYTES)
         except NoData:

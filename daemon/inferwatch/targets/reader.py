@@ -35,13 +35,20 @@ class ProcReader:
             return {int(name): entry.inode() for entry in entries if (name := entry.name).isdecimal()}
 
     def read(self, pid: int | str, name: str, limit: int) -> bytes:
-        """Return the beginning of a file, `limit` bytes at most."""
+        """Return the beginning of a file, `limit` bytes at most.
+
+        The kernel fills the buffer as long as there is something (seq_read_iter() in fs/seq_file.c, get_mm_cmdline() in
+        fs/proc/base.c), so a first part that is shorter is all of it: half of the files cost one read less.
+        """
         path = f"{self._root}/{pid}/{name}"
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                data = os.read(file, min(limit, FIRST_BYTES))
-                while data and len(data) < limit and (more := os.read(file, limit - len(data))):
+                first = min(limit, FIRST_BYTES)
+                data = os.read(file, first)
+                if len(data) < first:
+                    return data
+                while len(data) < limit and (more := os.read(file, limit - len(data))):
                     data += more
                 return data
             finally:

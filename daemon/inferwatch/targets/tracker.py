@@ -2,20 +2,24 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from inferwatch.config_targets import DiscoveryConfig, TargetConfig
 from inferwatch.sources.hostfs import HostFs
 from inferwatch.sources.procfs.net_tcp import Address
 from inferwatch.targets.assembler import Assembler, Known
 from inferwatch.targets.groups import Grouping, age
-from inferwatch.targets.model import Target, TargetTable
+from inferwatch.targets.model import ProcessId, Target, TargetTable
 from inferwatch.targets.names import assign_names
 from inferwatch.targets.pods import PodNames
 from inferwatch.targets.processes import Key, Processes, Record
 from inferwatch.targets.reader import ProcReader
 from inferwatch.targets.rules import Matcher, read_users
 from inferwatch.targets.sockets import Sockets
+
+NO_MODELS: Final[Mapping[ProcessId, str]] = MappingProxyType({})
 
 
 class Clock(Protocol):
@@ -50,11 +54,20 @@ class TargetTracker:
         self._processes: Processes | None = None
         self._grouping: Grouping | None = None
         self._table = TargetTable()
+        self._models = NO_MODELS
         self.own_addresses: frozenset[Address] = frozenset()
 
     def current(self) -> TargetTable:
         """Return the newest table; does no I/O."""
         return self._table
+
+    def learn_models(self, models: Mapping[ProcessId, str]) -> None:
+        """Take over which models targets say that they serve, for those whose command lines tell none.
+
+        Args:
+            models: `Target.identity` to model; what was told before is forgotten.
+        """
+        self._models = models
 
     def refresh(self) -> TargetTable:
         """Look at the host again.
@@ -74,8 +87,8 @@ class TargetTracker:
             self._assembler.gather(self._known[key], records, processes, now_ns)
         present = [known for known in self._known.values() if known.members]
         assign_names(known.named for known in present)
-        targets = sorted(map(self._assembler.target, present), key=lambda target: target.name)
-        self._publish(tuple(targets), now_ns, processes.denied, left_out)
+        targets = sorted(map(self._shown, present), key=lambda target: target.name)
+        self._publish(tuple(targets), now_ns, processes, left_out)
         return self._table
 
     def _looked_at(self, now_ns: int) -> tuple[Processes, Grouping]:
@@ -86,6 +99,10 @@ class TargetTracker:
         self._processes.refresh(now_ns)
         return self._processes, self._grouping
 
+    def _shown(self, known: Known) -> Target:
+        target = self._assembler.target(known)
+        return target if target.model else replace(target, model=self._models.get(target.identity, ""))
+
     def _within_limits(self, groups: Mapping[Key, list[Record]]) -> tuple[dict[Key, list[Record]], dict[str, int]]:
         """Keep the user's targets and then the oldest, and of each the oldest processes."""
         most, longest = self._options.max_targets, self._options.max_processes_per_target
@@ -94,8 +111,11 @@ class TargetTracker:
         left_out = {"targets": len(keys[most:]), "processes": sum(len(records[longest:]) for records in kept.values())}
         return {key: records[:longest] for key, records in kept.items()}, left_out
 
-    def _publish(self, targets: tuple[Target, ...], now_ns: int, denied: int, left_out: Mapping[str, int]) -> None:
+    def _publish(
+        self, targets: tuple[Target, ...], now_ns: int, processes: Processes, left_out: Mapping[str, int]
+    ) -> None:
         changed = targets != self._table.targets
         if changed:
             self.own_addresses = self._sockets.own_addresses()
-        self._table = TargetTable(targets, self._table.generation + changed, now_ns, denied, left_out)
+        generation = self._table.generation + changed
+        self._table = TargetTable(targets, generation, now_ns, processes.denied, left_out, processes.hidden)

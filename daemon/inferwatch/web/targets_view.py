@@ -11,8 +11,8 @@ from inferwatch.runtime.events import EventRing
 from inferwatch.sources.http import shown_address
 from inferwatch.sources.procfs.net_tcp import Address
 from inferwatch.targets.model import Endpoint, Target
+from inferwatch.targets.places import Place, places
 from inferwatch.targets.probe import Discovery as EnginesFound
-from inferwatch.targets.probe import place
 from inferwatch.web.view import AgentView
 
 OOM_KILL: Final = "oom_kill"
@@ -86,7 +86,7 @@ def metrics_page(
     target: Target, config: Config, found: EnginesFound, own_addresses: Collection[Address] = frozenset()
 ) -> MetricsPage:
     """Return where a target's metrics are scraped; a user's entry wins, as it does in the search."""
-    entry = _entry_of(target, config.engines, own_addresses)
+    entry = _entry_of(target, config.engines, own_addresses, found)
     if entry is not None:
         engine = "" if entry.kind == AUTO else entry.kind
         return MetricsPage(shown_address(entry.url), engine, entry.model or "", "configuration")
@@ -103,9 +103,11 @@ def front(target: Target) -> Sequence[Endpoint]:
     return [endpoint for endpoint in target.endpoints if endpoint.front]
 
 
-def _entry_of(target: Target, entries: Sequence[EngineConfig], own: Collection[Address]) -> EngineConfig | None:
-    places = {place(endpoint.url, own) for endpoint in front(target) if endpoint.url}
-    return next((e for e in entries if e.target_name == target.name or place(e.url, own) in places), None)
+def _entry_of(
+    target: Target, entries: Sequence[EngineConfig], own: Collection[Address], found: EnginesFound
+) -> EngineConfig | None:
+    ends = frozenset[Place]().union(*(places(end.url, own) for end in front(target) if end.url))
+    return next((e for e in entries if e.target_name == target.name or places(e.url, own, found.hosts) & ends), None)
 
 
 def _why_not(target: Target, found: EnginesFound) -> str:
