@@ -148,6 +148,26 @@ def test_change_of_the_source_counts_nothing_twice() -> None:
     assert cpu_of(groups, one, {1: totals(107)}, "bpf again") == 107
 
 
+def test_process_that_a_new_source_shows_late_is_not_counted_again() -> None:
+    groups = Groups(10)
+    one = table(process(1))
+    assert cpu_of(groups, one, {1: totals(100)}, "bpf") == 100
+    assert cpu_of(groups, one, {1: totals(40)}, "procfs") == 100
+    assert cpu_of(groups, one, {}, "bpf again") == 100
+    assert cpu_of(groups, one, {1: totals(106)}, "bpf again") == 106
+
+
+def test_process_that_returned_and_was_missing_at_first_brings_nothing_from_its_absence() -> None:
+    groups = Groups(10)
+    both = table(process(1), process(2))
+    cpu_of(groups, both, {1: totals(10), 2: totals(100)})
+    cpu_of(groups, table(process(1)), {1: totals(10)})
+
+    assert cpu_of(groups, both, {1: totals(10)}) == 110
+    assert cpu_of(groups, both, {1: totals(10), 2: totals(190)}) == 110
+    assert cpu_of(groups, both, {1: totals(10), 2: totals(191)}) == 111
+
+
 def test_figures_that_fall_by_themselves_go_on_from_there() -> None:
     groups = Groups(10)
     one = table(process(1))
@@ -185,7 +205,19 @@ def test_child_that_was_seen_alive_is_not_counted_twice_when_its_parent_waits_fo
     ]
 
     assert [one["svc", "server", "user"] for one in seen] == [30, 30]
-    assert [one["svc", "reaped_children", "user"] for one in seen] == pytest.approx([3, 5])  # what it did unseen, and another child
+    assert [one["svc", "reaped_children", "user"] for one in seen] == pytest.approx(
+        [3, 5]
+    )  # what it did unseen, and another child
+
+
+def test_grandchild_that_ended_together_with_its_parent_is_not_counted_twice() -> None:
+    groups = Groups(10)
+    family = table(process(1), child(2, parent=1), child(3, parent=2))
+    list(groups.take(family, {1: reaped(10, 0), 2: reaped(5, 0), 3: totals(20)}))
+    found = values(list(groups.take(table(process(1)), {1: reaped(10, 26)})), CPU)
+
+    assert found["svc", "server", "user"] == 35
+    assert found["svc", "reaped_children", "user"] == pytest.approx(1)
 
 
 def test_child_that_was_only_missing_leaves_no_debt() -> None:
@@ -223,6 +255,38 @@ def test_name_without_threads_gives_its_place_to_a_living_one_and_other_does_not
     samples = list(groups.take(one, {1: named(a=(0, 100.0), b=(1, 5.0), c=(1, 2.0))}))
 
     assert values(samples, by_thread) == {("svc", "server", "b"): 5, ("svc", "server", "c"): 2}
+
+
+def test_name_that_lost_its_place_and_returns_begins_anew() -> None:
+    groups = Groups(1)
+    one, by_thread = table(process(1)), "inferwatch_target_thread_cpu_seconds_total"
+    list(groups.take(one, {1: named(a=(1, 100.0))}))
+    for _ in range(3):
+        list(groups.take(one, {1: named(a=(0, 100.0), b=(1, 1.0))}))
+    for _ in range(3):
+        samples = list(groups.take(one, {1: named(a=(1, 103.0), b=(0, 1.0))}))
+
+    assert values(samples, by_thread)["svc", "server", "a"] + values(samples, by_thread)["svc", "server", "other"] == 4
+
+
+def test_rest_takes_no_place_of_a_name() -> None:
+    found = replace(totals(10, names={"a": 3.0, "b": 3.0}), unattributed=sums(4))
+    groups = Groups(2)
+    list(groups.take(table(process(1)), {1: replace(found, by_name={})}))
+    by_thread = values(list(groups.take(table(process(1)), {1: found})), "inferwatch_target_thread_cpu_seconds_total")
+
+    assert by_thread == {("svc", "server", "a"): 3, ("svc", "server", "b"): 3, ("svc", "server", "other"): 4}
+
+
+def test_names_that_come_and_go_without_end_do_not_pile_up() -> None:
+    groups = Groups(2)
+    for number in range(500):
+        passing = f"n{number}"
+        list(groups.take(table(process(1)), {1: named(a=(1, number + 1.0), b=(1, 1.0), **{passing: (1, 1.0)})}))
+    kept = groups._targets["svc"]
+
+    assert len(kept.names) == len(kept.seen) == 2
+    assert len(next(iter(groups._processes.values())).names) == 3
 
 
 def test_quantity_that_the_kernel_does_not_count_is_absent() -> None:

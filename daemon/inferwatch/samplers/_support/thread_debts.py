@@ -2,8 +2,9 @@
 
 When a process waits for a child, the kernel adds all that the child did to figures of the parent. Most of a child that
 was seen alive as part of the target has been counted by then: that is a debt of the parent, and is taken off what
-these figures grow by. A child that is never waited for (SIGCHLD ignored) leaves a debt that hides as much of other
-children: what is told is then too little, never too much.
+these figures grow by. A parent that goes as well passes on what it still owes. A child that is never waited for
+(SIGCHLD ignored, or its parent went first) leaves a debt that hides as much of other children: what is told is then
+too little, never too much.
 """
 
 from collections.abc import Sequence
@@ -15,24 +16,25 @@ CPU: Final = (FIELDS.index("user_seconds"), FIELDS.index("system_seconds"))
 
 
 class Debts:
-    """What one process still owes, by field; CPU time as one, since its division into modes is an estimate."""
+    """What one process still owes, by field; CPU time as one (in the first mode), since its division is an estimate."""
 
-    __slots__ = ("_cpu", "_owed")
+    __slots__ = ("_owed",)
 
     def __init__(self) -> None:
         self._owed = [0.0] * len(FIELDS)
-        self._cpu = 0.0
 
-    def owe(self, counted: Values) -> None:
+    def owed(self) -> Values:
+        """Return what is still owed."""
+        return self._owed
+
+    def owe(self, *counted: Values) -> None:
         """Note what was counted of a child that has gone."""
-        self._cpu += sum(counted[place] or 0.0 for place in CPU)
-        for place, value in enumerate(counted):
-            self._owed[place] += value or 0.0
+        self._owed = [sum(values) for values in zip(self._owed, *map(_owing, counted), strict=True)]
 
-    def forgive(self, counted: Values) -> None:
+    def forgive(self, *counted: Values) -> None:
         """Take back what was noted of a child that is there again."""
-        self._cpu = max(self._cpu - sum(counted[place] or 0.0 for place in CPU), 0.0)
-        self._owed = [max(owed - (value or 0.0), 0.0) for owed, value in zip(self._owed, counted, strict=True)]
+        for values in map(_owing, counted):
+            self._owed = [max(owed - value, 0.0) for owed, value in zip(self._owed, values, strict=True)]
 
     def pay(self, increase: Values) -> Values:
         """Return what is left of an increase."""
@@ -50,7 +52,14 @@ class Debts:
     def _pay_cpu(self, increase: Values, left: list[float | None]) -> None:
         spent: Sequence[float] = [increase[place] or 0.0 for place in CPU]
         total = sum(spent)
-        paid = min(total, self._cpu)
-        self._cpu -= paid
+        paid = min(total, self._owed[CPU[0]])
+        self._owed[CPU[0]] -= paid
         for place, value in zip(CPU, spent, strict=True):
             left[place] = value * (1 - paid / total) if total else 0.0
+
+
+def _owing(counted: Values) -> list[float]:
+    values = [value or 0.0 for value in counted]
+    user, system = CPU
+    values[user], values[system] = values[user] + values[system], 0.0
+    return values

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from inferwatch.model import Sample
-from inferwatch.samplers._support.thread_counters import Counters, Track, state_samples
+from inferwatch.samplers._support.thread_counters import Counters, Track, Values, state_samples
 from inferwatch.samplers._support.thread_debts import Debts
 from inferwatch.sources.task_totals import ProcessTotals, ThreadStates
 from inferwatch.targets.model import ProcessId, Target, TargetTable
@@ -19,16 +19,27 @@ OTHER: Final = "other"
 REAPED: Final = "reaped_children"
 ABSENT_PROCESSES: Final = 512  # known ones that are in no target; one that comes back later counts with its whole past
 ABSENT_TARGETS: Final = 256  # names that may come back; one that comes back later begins anew
+MOST_ANCESTORS: Final = 64  # pids read at different moments could form a ring
 NameKey = tuple[str, str]
 
 
 @dataclass(slots=True)
 class _Sums:
-    """What is kept of one target; `seen` is the last round in which a name had a living thread."""
+    """What is kept of one target.
 
+    Args:
+        round: How often it was taken.
+        groups: By role.
+        names: By role and thread name.
+        seen: The last of its rounds in which one of `names` had a living thread.
+        rest: What is in no thread name, by role.
+    """
+
+    round: int = 0
     groups: dict[str, Counters] = field(default_factory=dict)
     names: dict[NameKey, Counters] = field(default_factory=dict)
     seen: dict[NameKey, int] = field(default_factory=dict)
+    rest: dict[str, Counters] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -44,6 +55,8 @@ class _Process:
     debts: Debts = field(default_factory=Debts)
     owed_by: Debts | None = None  # its parent's, while this one is gone
     read: bool = False
+    away: bool = False  # was in no target since it was read last
+    source: object = None  # of the last reading
 
 
 class Groups:
@@ -71,12 +84,12 @@ class Groups:
             source: What the reading comes from; another one than before begins its figures anew.
         """
         self._round += 1
-        restarted, self._source = source != self._source, source
+        self._source = source
         self._note_the_gone(table, processes)
         for target in table.targets:
             sums = self._targets.setdefault(target.name, _Sums())
             self._targets.move_to_end(target.name)
-            yield from self._take_target(target, sums, processes, restarted=restarted)
+            yield from self._take_target(target, sums, processes)
         self._forget(len(table.targets))
 
     def _note_the_gone(self, table: TargetTable, processes: Mapping[int, ProcessTotals]) -> None:
@@ -88,41 +101,43 @@ class Groups:
             if (found := processes.get(process.id.pid)) and found.start_ticks == process.id.start_ticks
         }
         before = self._round - 1
-        gone = [kept for key, kept in self._processes.items() if kept.round == before and key not in alive]
+        gone = {key.pid: kept for key, kept in self._processes.items() if kept.round == before and key not in alive}
         if not gone:
             return
         by_pid = {key.pid: kept for key, kept in self._processes.items() if kept.round == before}
-        for kept in gone:
+        for kept in sorted(gone.values(), key=lambda one: _depth(one, gone), reverse=True):  # children first
             parent = by_pid.get(kept.ppid)
             if parent is not None and kept.owed_by is None and kept.read:
                 kept.owed_by = parent.debts
-                for track in (kept.total, kept.reaped):
-                    kept.owed_by.owe(track.taken())
+                kept.owed_by.owe(*_counted(kept))
 
-    def _take_target(
-        self, target: Target, sums: _Sums, processes: Mapping[int, ProcessTotals], *, restarted: bool
-    ) -> Iterator[Sample]:
+    def _take_target(self, target: Target, sums: _Sums, processes: Mapping[int, ProcessTotals]) -> Iterator[Sample]:
+        sums.round += 1
         states: dict[str, ThreadStates] = {}
         for process in target.processes:
             kept = self._processes.get(process.id)
             if kept is None:
                 kept = self._processes[process.id] = _Process(process.ppid, self._round)
-            returned = kept.round < self._round - 1
+            kept.away = kept.away or kept.round < self._round - 1
             kept.round, kept.ppid = self._round, process.ppid
             self._processes.move_to_end(process.id)
             found = processes.get(process.id.pid)
             if found is None or found.start_ticks != process.id.start_ticks:
                 continue
-            if kept.owed_by is not None:  # it was only missing
-                for track in (kept.total, kept.reaped):
-                    kept.owed_by.forgive(track.taken())
-                kept.owed_by = None
-            if returned and kept.read:
-                _skip(kept, found)
-            self._grow(sums, process.role, kept, found, restarted=restarted and kept.read)
-            kept.read = True
+            self._resume(kept, found)
+            self._grow(sums, process.role, kept, found, restarted=kept.read and kept.source != self._source)
+            kept.read, kept.source = True, self._source
             states[process.role] = _added(states.get(process.role, ThreadStates()), found.states)
         yield from _samples(target.name, sums, states)
+
+    def _resume(self, kept: _Process, found: ProcessTotals) -> None:
+        """Go on with a process that was missing from readings, or in no target, for a while."""
+        if kept.owed_by is not None:
+            kept.owed_by.forgive(*_counted(kept))
+            kept.owed_by = None
+        if kept.away and kept.read:
+            _skip(kept, found)
+        kept.away = False
 
     def _grow(self, sums: _Sums, role: str, kept: _Process, found: ProcessTotals, *, restarted: bool) -> None:
         counters = sums.groups.get(role)
@@ -139,33 +154,37 @@ class Groups:
     def _grow_names(self, sums: _Sums, role: str, kept: _Process, found: ProcessTotals, *, restarted: bool) -> None:
         for name, totals in found.by_name.items():
             key = (role, name)
-            if totals.threads:
-                sums.seen[key] = self._round
+            living = totals.threads > 0
+            if living and key in sums.names:
+                sums.seen[key] = sums.round
             track = kept.names.get(name)
             if track is None:
                 track = kept.names[name] = Track()
                 if restarted:  # its past stands in a name already, or in `other`
                     track.skip(totals.sums)
             if more := track.increase(totals.sums, restarted=restarted):
-                self._name(sums, key).add(more)
+                self._name(sums, key, living=living).add(more)
         if len(kept.names) > len(found.by_name):
             kept.names = {name: track for name, track in kept.names.items() if name in found.by_name}
         more = kept.rest.increase(found.unattributed, restarted=restarted)
         if more and any(more):
-            self._name(sums, (role, OTHER)).add(more)
+            self._name(sums, (role, OTHER), living=False).add(more)
 
-    def _name(self, sums: _Sums, key: NameKey) -> Counters:
-        """Return the sums of a thread name; those of a name without threads give up their place to it."""
+    def _name(self, sums: _Sums, key: NameKey, *, living: bool) -> Counters:
+        """Return the sums of a thread name; one without threads for longest gives up its place to a living one."""
         known = sums.names.get(key)
         if known is not None:
             return known
-        if key[1] != OTHER and len(sums.names) >= self._name_limit:
-            idle = [name for name in sums.names if name[1] != OTHER and sums.seen.get(name, 0) < self._round - 1]
-            if not idle or sums.seen.get(key) != self._round:
-                return self._name(sums, (key[0], OTHER))
-            oldest = min(idle, key=lambda name: sums.seen.get(name, 0))
-            del sums.names[oldest]
-        sums.seen = {name: seen for name, seen in sums.seen.items() if name in sums.names or seen == self._round}
+        role, name = key
+        if name == OTHER:
+            return sums.rest.setdefault(role, Counters())
+        if len(sums.names) >= self._name_limit:
+            idle = [place for place in sums.names if sums.seen[place] < sums.round - 1]
+            if not idle or not living:
+                return sums.rest.setdefault(role, Counters())
+            oldest = min(idle, key=lambda place: sums.seen[place])
+            del sums.names[oldest], sums.seen[oldest]
+        sums.seen[key] = sums.round if living else 0
         return sums.names.setdefault(key, Counters())
 
     def _forget(self, targets: int) -> None:
@@ -175,6 +194,19 @@ class Groups:
             self._processes.popitem(last=False)
         while len(self._targets) > targets + ABSENT_TARGETS:
             self._targets.popitem(last=False)
+
+
+def _depth(kept: _Process, gone: Mapping[int, _Process]) -> int:
+    """Return how many ancestors of a process are gone as well."""
+    depth, parent = 0, gone.get(kept.ppid)
+    while parent is not None and depth < MOST_ANCESTORS:
+        depth, parent = depth + 1, gone.get(parent.ppid)
+    return depth
+
+
+def _counted(kept: _Process) -> tuple[Values, Values, Values]:
+    """Return what was counted of a process, of its children by it, and of those children while they lived."""
+    return kept.total.taken(), kept.reaped.taken(), kept.debts.owed()
 
 
 def _skip(kept: _Process, found: ProcessTotals) -> None:
@@ -196,6 +228,8 @@ def _samples(name: str, sums: _Sums, states: Mapping[str, ThreadStates]) -> Iter
         yield from state_samples(found, name, role)
     for (role, thread), counters in sums.names.items():
         yield from counters.thread_samples(name, role, thread)
+    for role, counters in sums.rest.items():
+        yield from counters.thread_samples(name, role, OTHER)
 
 
 def _added(one: ThreadStates, other: ThreadStates) -> ThreadStates:
