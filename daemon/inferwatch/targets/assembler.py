@@ -151,6 +151,7 @@ class Assembler:
         named.unreachable = bool(front) and not any(found.url for found in front)
         heads = any(member.process.role in HEADS for member in known.members)
         named.orphan = not heads and not known.key.rule and known.key.siblings is None
+        named.place = self._place_of(known)
         if not ports:
             # it will listen there; so a server that never gets that far has its name too
             if named.port is None and known.ports:
@@ -159,10 +160,14 @@ class Assembler:
         # a port that it is expected at, or else the one that it had
         if named.port not in ports or (ports[0] in known.ports and named.port not in known.ports):
             named.port = ports[0]
+
+    def _place_of(self, known: Known) -> str:
+        """Return what tells it from one with the same port elsewhere, empty in the agent's own network namespace."""
         own = self._sockets.own_namespace
         spaces = (member.listening.namespace for member in known.members if member.listening is not None)
         other = next((space for space in spaces if space and space != own), "")
-        number = "".join(filter(str.isdigit, other))
+        if not other:
+            return ""
         container, pod_uid = known.container
         _, pod = self._pods.find(pod_uid)
-        named.place = (pod or container[:CONTAINER_DIGITS] or number) if other else ""
+        return pod or container[:CONTAINER_DIGITS] or "".join(filter(str.isdigit, other))

@@ -12,7 +12,7 @@ from inferwatch.sources.procfs.net_tcp import Address
 from inferwatch.targets.assembler import Assembler, Known
 from inferwatch.targets.groups import Grouping, age
 from inferwatch.targets.model import ProcessId, Target, TargetTable
-from inferwatch.targets.names import assign_names
+from inferwatch.targets.names import Places, assign_names
 from inferwatch.targets.pods import PodNames
 from inferwatch.targets.processes import Key, Processes, Record
 from inferwatch.targets.reader import ProcReader
@@ -55,6 +55,7 @@ class TargetTracker:
         self._grouping: Grouping | None = None
         self._table = TargetTable()
         self._models = NO_MODELS
+        self._places: Places = {}
         self.own_addresses: frozenset[Address] = frozenset()
 
     def current(self) -> TargetTable:
@@ -86,7 +87,7 @@ class TargetTracker:
         for key, records in groups.items():
             self._assembler.gather(self._known[key], records, processes, now_ns)
         present = [known for known in self._known.values() if known.members]
-        assign_names(known.named for known in present)
+        assign_names((known.named for known in present), self._places)
         targets = sorted(map(self._shown, present), key=lambda target: target.name)
         self._publish(tuple(targets), now_ns, processes, left_out)
         return self._table
