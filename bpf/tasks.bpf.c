@@ -300,8 +300,7 @@ static __always_inline void count_other(struct task_struct *task, struct node_va
 		all->other_untracked++;
 		return;
 	}
-	/* Most threads sleep, and nothing grows without CPU time. One that was just put on a CPU is counted next time.
-	 */
+	/* Most threads sleep, and nothing grows without CPU time. One just put on a CPU is counted next time. */
 	if (!thread->registration && thread->last.value[RUNTIME] == task->se.sum_exec_runtime)
 		return;
 	thread->registration = 0; /* `last` stays: what it did as a target's thread is not `other`'s */

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -13,6 +14,8 @@ from aiohttp import web
 from support_process import agent, end, free_port, get, hung_server, start_agent, wait_until_ready
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
+HANGUP_NOTED = r"^Sig(?:Ign|Cgt):\t[0-9a-f]{15}[13579bdf]$"  # bit 0 is SIGHUP
+RELOADS = 'inferwatch_events_total{kind="reload"}'
 
 
 def log_lines(log: Path) -> list[dict[str, object]]:
@@ -125,14 +128,22 @@ async def test_many_hangups_at_once_are_few_reloads() -> None:
         for _ in range(300):
             running.process.send_signal(signal.SIGHUP)
         await asyncio.sleep(3)
-        page = await running.page()
+        reloads = ""
+        async with asyncio.timeout(15):  # the page tells of an event at the next sample
+            while not reloads:
+                lines = (await running.page()).splitlines()
+                reloads = next((line for line in lines if line.startswith(RELOADS)), "")
+                await asyncio.sleep(0.2)
 
-    count = next(line for line in page.splitlines() if line.startswith('inferwatch_events_total{kind="reload"}'))
-    assert 1 <= int(count.split()[-1]) <= 6
+    assert 1 <= int(reloads.split()[-1]) <= 6
 
 
 async def test_hangup_while_the_agent_starts_is_no_end() -> None:
     running = await start_agent()
+    status = Path(f"/proc/{running.process.pid}/status")
+    async with asyncio.timeout(15):  # before that it is the interpreter that starts, and a signal its end
+        while not re.search(HANGUP_NOTED, status.read_text(), re.MULTILINE):  # noqa: ASYNC240 - procfs does not block
+            await asyncio.sleep(0.02)
     for _ in range(10):
         await asyncio.sleep(0.1)
         if running.process.returncode is None:

@@ -232,6 +232,36 @@ async def test_one_node_tells_the_memory_of_each_run(tmp_path: Path) -> None:
     assert sizes == [(100 + 2048) * 1024, (70_000 + 2048) * 1024, (5 + 2048) * 1024]
 
 
+async def test_one_node_tells_the_cpu_time_of_all_threads_from_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock(monotonic_ns=NS * 1000)
+    tree(tmp_path, {"sys/devices/system/node/online": b"0\n"})
+    fail_open(monkeypatch, {"task/600/stat": errno.EACCES})
+    sampler = make(hostfs, Targets(target("svc", process(600))), clock, threads_limit=1)
+    totals = []
+    for ticks in (70_000, 70_400, 70_450):
+        tree(tmp_path, {"proc/600/stat": STAT % (600, ticks, 5)})
+        totals.append(values(await sampler.sample(), "inferwatch_target_numa_cpu_seconds_total"))
+        clock.advance(5)
+
+    assert totals == [{("svc", "0"): 0}, {("svc", "0"): 4}, {("svc", "0"): 4.5}]
+
+
+async def test_node_that_is_plugged_in_or_out_brings_no_burst(tmp_path: Path) -> None:
+    hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock(monotonic_ns=NS * 1000)
+    tree(tmp_path, {"proc/600/stat": STAT % (600, 90_000, 0)})  # of threads that have ended, most of it
+    sampler = make(hostfs, Targets(target("svc", process(600))), clock)
+    sums = []
+    for online in (b"0-1\n", b"0\n", b"0-1\n", b"0-1\n"):
+        tree(tmp_path, {"sys/devices/system/node/online": online})
+        samples = await sampler.sample()
+        sums.append(sum(values(samples, "inferwatch_target_numa_cpu_seconds_total").values()))
+        clock.advance(31)  # nodes are looked at every 30 seconds
+
+    assert sums == [0, 0, 0, 0]
+
+
 async def test_thread_that_was_not_looked_at_before_brings_no_burst(tmp_path: Path) -> None:
     hostfs, clock = copy("numa-two-socket", tmp_path), FakeClock(monotonic_ns=NS * 1000)
     sampler = make(hostfs, Targets(target("svc", process(600))), clock, threads_limit=1)

@@ -1,12 +1,15 @@
-from inferwatch.targets.names import Named, assign_names
+import pytest
+
+from inferwatch.targets import names as module
+from inferwatch.targets.names import Named, Places, assign_names
 
 
 def vllm(started: int, port: int | None = None, place: str = "") -> Named:
     return Named("vllm", "", (started, started), port, port is not None, place)
 
 
-def names(*targets: Named) -> list[str]:
-    assign_names(targets)
+def names(*targets: Named, remembered: Places | None = None) -> list[str]:
+    assign_names(targets, remembered)
     return [target.name for target in targets]
 
 
@@ -83,3 +86,43 @@ def test_who_can_be_reached_has_the_plain_name() -> None:
     hidden.unreachable = True
 
     assert names(hidden, vllm(2, 80, "pod-b")) == ["vllm-80-pod-a", "vllm-80"]
+
+
+def test_servers_of_several_pods_have_their_names_again_in_whatever_order_they_come_back() -> None:
+    remembered: Places = {}
+    assert names(vllm(1, 80, "a"), vllm(2, 80, "b"), remembered=remembered) == ["vllm-80", "vllm-80-b"]
+    assert names(remembered=remembered) == []
+
+    second = Named("vllm", "", (3, 3), 80, place="b")
+    assert names(second, remembered=remembered) == ["vllm-80-b"]
+    second.listening = True
+    assert names(second, vllm(4, 80, "c"), vllm(5, 80, "a"), remembered=remembered) == [
+        "vllm-80-b",
+        "vllm-80-c",
+        "vllm-80",
+    ]
+
+
+def test_a_pod_has_its_own_name_before_its_server_listens_too() -> None:
+    starting = Named("vllm", "", (9, 9), 80, place="b")
+
+    assert names(vllm(1, 80, "a"), starting) == ["vllm-80", "vllm-80-b"]
+    starting.listening = True
+    assert names(starting, vllm(1, 80, "a")) == ["vllm-80-b", "vllm-80"]
+
+
+def test_a_makeshift_name_is_given_up_once_it_listens_where_another_did() -> None:
+    old, new = vllm(1, 8000), Named("vllm", "", (9, 9), 8000)
+    assert names(old, new) == ["vllm-8000", "vllm"]
+
+    new.listening = True
+    assert names(new) == ["vllm-8000"]
+
+
+def test_what_is_remembered_of_places_is_limited_to_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 2)
+    remembered: Places = {}
+    for place in ("a", "b", "a", "c"):
+        names(vllm(1, 80, place), remembered=remembered)
+
+    assert [*remembered] == [("vllm-80", "a"), ("vllm-80", "c")]

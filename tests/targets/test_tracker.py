@@ -155,6 +155,34 @@ def test_a_server_that_restarts_has_its_name_before_it_listens_and_what_is_left_
         }
 
 
+def test_pods_on_one_port_keep_their_names_when_their_servers_come_back_in_another_order(proc: FakeProc) -> None:
+    uids = {"a": "0" * 32, "b": "1" * 32}
+    for pod, uid in uids.items():
+        (proc.root / f"var/log/pods/apps_pod-{pod}_{uid}").mkdir(parents=True)
+
+    def serve(pid: int, pod: str, namespace: int, start: int) -> None:
+        cgroup = f"0::/kubepods/pod{uids[pod]}/{pod * 64}\n"
+        sockets = {pid: tcp_row("00000000", 8000, pid)}
+        proc.add(pid, VLLM, cgroup=cgroup, namespace=namespace, start=start, sockets=sockets)
+        proc.addresses(pid, "10.0.0.5")
+
+    def shown() -> dict[str, str]:
+        return {target.pod: target.name for target in tracker.refresh().targets}
+
+    tracker = proc.tracker()
+    serve(100, "a", 11, OLD)
+    serve(200, "b", 12, OLD + 1)
+    assert shown() == {"pod-a": "vllm-8000", "pod-b": "vllm-8000-pod-b"}
+
+    proc.remove(100)
+    proc.remove(200)
+    assert shown() == {}
+    serve(300, "b", 13, OLD + 2)  # another network namespace and container, the same pod
+    assert shown() == {"pod-b": "vllm-8000-pod-b"}
+    serve(400, "a", 14, OLD + 3)
+    assert shown() == {"pod-a": "vllm-8000", "pod-b": "vllm-8000-pod-b"}
+
+
 def test_an_engine_core_without_a_server_is_a_target_of_its_own(proc: FakeProc) -> None:
     tracker = proc.tracker()
     proc.add(101, CORE, start=OLD + 1)

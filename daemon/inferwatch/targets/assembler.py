@@ -170,4 +170,4 @@ class Assembler:
             return ""
         container, pod_uid = known.container
         _, pod = self._pods.find(pod_uid)
-        return pod or container[:CONTAINER_DIGITS] or "".join(filter(str.isdigit, other))
+        return pod or container[:CONTAINER_DIGITS] or ("".join(filter(str.isdigit, other)) if own else "")

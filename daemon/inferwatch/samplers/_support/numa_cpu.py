@@ -13,12 +13,15 @@ from inferwatch.sources.sysfs.node import NodeTopology
 from inferwatch.targets.model import ProcessId
 
 LEAST_SHARE: Final = 0.05  # of the CPU time: a thread that strays to another node for a moment is not on it
+WHOLE: Final = 0  # in place of a thread's id: all threads of a process, also those that have ended
 
 Thread = tuple[int, int]  # id and start time: an id alone is used again
 
 
 class NumaCpu:
     """Keeps the CPU time that each thread had, to see which have run since.
+
+    Where there is one node only, the process's own figure tells the same in one file.
 
     Args:
         hostfs: The host's file systems.
@@ -44,13 +47,15 @@ class NumaCpu:
         known = self._seconds.get(process)
         now: dict[Thread, float] = {}
         nodes: dict[int, float] = {}
-        for tid in troubles.attempt(partial(self._threads, process)) or ():
+        one_node = len(topology.nodes) == 1
+        tids = (WHOLE,) if one_node else troubles.attempt(partial(self._threads, process))
+        for tid in tids or ():
             thread = troubles.attempt(partial(self._thread, process, tid))
             if thread is None:
                 continue
             key = (tid, thread.start_ticks)
             now[key] = thread.seconds
-            node = topology.nodes[0] if len(topology.nodes) == 1 else topology.node_of_cpu.get(thread.cpu)
+            node = topology.nodes[0] if one_node else topology.node_of_cpu.get(thread.cpu)
             before = known.get(key) if known is not None else thread.seconds
             if before is None:
                 # a new thread used all its time since the last call; one that was only not looked at then did not
@@ -67,8 +72,8 @@ class NumaCpu:
         return (thread.start_ticks + 1) * 1_000_000_000 // self._user_hz
 
     def _thread(self, process: ProcessId, tid: int) -> ThreadCpu:
-        path = self._hostfs.proc(str(process.pid), "task", str(tid), "stat")
-        return parse_thread_cpu(read_bytes(path), self._user_hz)
+        place = () if tid == WHOLE else ("task", str(tid))
+        return parse_thread_cpu(read_bytes(self._hostfs.proc(str(process.pid), *place, "stat")), self._user_hz)
 
     def _threads(self, process: ProcessId) -> Collection[int]:
         """Return the lowest thread ids, which are the oldest and so the same ones each time."""

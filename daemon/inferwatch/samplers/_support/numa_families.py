@@ -108,7 +108,7 @@ ALLOWED_NODES: Final = _gauge(
 TARGET_CPU: Final = _counter(
     "target_numa_cpu_seconds_total",
     "CPU time of a target's threads since the agent saw them, on the NUMA node where a sample found them; sampled, from"
-    " /proc/PID/task/TID/stat",
+    " /proc/PID/task/TID/stat (/proc/PID/stat on a host with one node)",
     "seconds",
     *TARGET_NODE,
 )

@@ -102,9 +102,7 @@ class ProcessReader:
             return
         known.open_fds = troubles.attempt(partial(_count_fds, known.paths["fd"]))
         known.oom_score = troubles.attempt(partial(_number, known.paths["oom_score"]))
-        if (
-            known.open_fds is not None and known.oom_score is not None
-        ):  # what failed is told, and tried again, each time
+        if known.open_fds is not None and known.oom_score is not None:  # what failed is told, and tried again
             known.sizes_ns = now
 
     def _read_settings(self, known: _Known, now: int, troubles: Troubles) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from inferwatch.errors import ParseError
-from inferwatch.sources.procfs.fields import excerpt, unsigned
+from inferwatch.sources.procfs.fields import MAX_DIGITS, excerpt, unsigned
 
 KIBIBYTE: Final = 1024  # these files say kB and mean KiB
 
@@ -22,7 +22,13 @@ def known_sizes(data: bytes, known: Mapping[bytes, str], file: str) -> Iterator[
     """
     for line in data.splitlines():
         key, colon, rest = line.partition(b":")
-        if colon and (field := known.get(key)):
+        field = known.get(key)
+        if field is None or not colon:
+            continue
+        number = rest[:-3].strip()
+        if rest.endswith(b" kB") and number.isdigit() and len(number) <= MAX_DIGITS:  # as ever; a third of the cost
+            yield field, int(number) * KIBIBYTE
+        else:
             yield field, kibibytes(rest, f"{file}: {key.decode('ascii')}")
 
 

@@ -59,9 +59,7 @@ def parse_pid_memory(data: bytes) -> PidMemory | None:
     """
     if not data.startswith(b"Name:"):
         raise ParseError(f"{FILE}: begins with {excerpt(data)}, expected 'Name:'")
-    begin, end = (
-        data.find(b"\nVm"),
-        data.find(b"\nThreads:"),
-    )  # a third of the file; fs/proc/array.c has them in this order
+    # a third of the file; fs/proc/array.c has them in this order
+    begin, end = data.find(b"\nVm"), data.find(b"\nThreads:")
     sizes = dict(known_sizes(data[begin + 1 : end if end > begin else None], SIZES, FILE)) if begin >= 0 else {}
     return PidMemory(**sizes) if "resident_bytes" in sizes else None
