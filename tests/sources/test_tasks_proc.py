@@ -121,8 +121,22 @@ def test_limit_is_divided_among_the_processes(tree: Tree) -> None:
 
     found = files.read()
 
-    assert [totals.states.threads for totals in found.processes.values()] == [10, 3, 17]
-    assert found.omitted.threads == 40 + 33
+    assert {pid: totals.states.threads for pid, totals in found.processes.items()} == {1000: 13, 2000: 3, 3000: 14}
+    assert found.omitted.threads == 37 + 36
+
+
+def test_nothing_is_left_out_below_the_limit_whichever_process_has_the_threads(tree: Tree) -> None:
+    for pid, threads in ((1000, 25), *((2000 + number, 1) for number in range(5))):
+        tree.process(pid=pid)
+        for thread in range(pid, pid + threads):
+            tree.thread(thread, pid=pid)
+    files = TaskFiles(tree.hostfs, max_threads=30)
+    files.set_targets([1000, *range(2000, 2005)])
+
+    found = files.read()
+
+    assert found.omitted.threads == 0
+    assert found.processes[1000].states.threads == 25
 
 
 def test_names_over_the_limit_are_counted() -> None:

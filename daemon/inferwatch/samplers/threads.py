@@ -14,7 +14,8 @@ from inferwatch.errors import InferwatchError
 from inferwatch.model import Sample
 from inferwatch.samplers._support import thread_families as families
 from inferwatch.samplers._support.thread_counters import state_samples, total_of
-from inferwatch.samplers._support.thread_groups import OTHER, Groups
+from inferwatch.samplers._support.thread_groups import Groups
+from inferwatch.samplers._support.thread_names import OTHER
 from inferwatch.sources.bpf.tasks import TaskIterator
 from inferwatch.sources.task_totals import TaskTotals
 from inferwatch.sources.tasks_proc import TaskFiles

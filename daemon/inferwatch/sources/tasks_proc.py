@@ -82,7 +82,8 @@ class TaskFiles:
         """
         this = _Pass(self._max_threads)
         found: dict[int, ProcessTotals] = {}
-        pids = list(self._targets)
+        # those with few threads first: what they leave of their share is for those with many
+        pids = sorted(self._targets, key=self._thread_count)
         for place, pid in enumerate(pids):
             try:
                 found[pid] = self._read_process(pid, this.budget // (len(pids) - place), this)
@@ -91,6 +92,13 @@ class TaskFiles:
             except SourceError as error:
                 _count_denied(error, this)
         return TaskTotals(found, None, Omitted(threads=this.threads, names=this.names, denied=this.denied))
+
+    def _thread_count(self, pid: int) -> int:
+        """Return about how many threads a process has: its folder has a link for each (proc_task_getattr())."""
+        try:
+            return os.stat(f"{self._hostfs.proc(str(pid))}/task").st_nlink  # noqa: PTH116 - done for each process
+        except OSError:
+            return 0
 
     def close(self) -> None:
         """Do nothing: no file is open between two readings."""

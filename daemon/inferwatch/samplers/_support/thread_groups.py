@@ -12,34 +12,22 @@ from typing import Final
 from inferwatch.model import Sample
 from inferwatch.samplers._support.thread_counters import Counters, Track, Values, state_samples
 from inferwatch.samplers._support.thread_debts import Debts
+from inferwatch.samplers._support.thread_names import NameSums
 from inferwatch.sources.task_totals import ProcessTotals, ThreadStates
 from inferwatch.targets.model import ProcessId, Target, TargetTable
 
-OTHER: Final = "other"
 REAPED: Final = "reaped_children"
 ABSENT_PROCESSES: Final = 512  # known ones that are in no target; one that comes back later counts with its whole past
 ABSENT_TARGETS: Final = 256  # names that may come back; one that comes back later begins anew
 MOST_ANCESTORS: Final = 64  # pids read at different moments could form a ring
-NameKey = tuple[str, str]
 
 
 @dataclass(slots=True)
 class _Sums:
-    """What is kept of one target.
+    """What is kept of one target."""
 
-    Args:
-        round: How often it was taken.
-        groups: By role.
-        names: By role and thread name.
-        seen: The last of its rounds in which one of `names` had a living thread.
-        rest: What is in no thread name, by role.
-    """
-
-    round: int = 0
+    names: NameSums
     groups: dict[str, Counters] = field(default_factory=dict)
-    names: dict[NameKey, Counters] = field(default_factory=dict)
-    seen: dict[NameKey, int] = field(default_factory=dict)
-    rest: dict[str, Counters] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -85,15 +73,20 @@ class Groups:
         """
         self._round += 1
         self._source = source
-        self._note_the_gone(table, processes)
+        gone = self._note_the_gone(table, processes)
         for target in table.targets:
-            sums = self._targets.setdefault(target.name, _Sums())
+            sums = self._targets.get(target.name)
+            if sums is None:
+                sums = self._targets[target.name] = _Sums(NameSums(self._name_limit))
             self._targets.move_to_end(target.name)
             yield from self._take_target(target, sums, processes)
-        self._forget(len(table.targets))
+        for kept in gone:
+            if kept.round != self._round:
+                kept.names = {}  # one that comes back begins its names anew (`_skip`)
+        self._forget(table)
 
-    def _note_the_gone(self, table: TargetTable, processes: Mapping[int, ProcessTotals]) -> None:
-        """Note what was counted of processes that are gone: their parents' figures will show it again."""
+    def _note_the_gone(self, table: TargetTable, processes: Mapping[int, ProcessTotals]) -> list[_Process]:
+        """Note what was counted of processes that are gone, since their parents' figures will show it; return them."""
         alive = {
             process.id
             for target in table.targets
@@ -103,16 +96,17 @@ class Groups:
         before = self._round - 1
         gone = {key.pid: kept for key, kept in self._processes.items() if kept.round == before and key not in alive}
         if not gone:
-            return
+            return []
         by_pid = {key.pid: kept for key, kept in self._processes.items() if kept.round == before}
         for kept in sorted(gone.values(), key=lambda one: _depth(one, gone), reverse=True):  # children first
             parent = by_pid.get(kept.ppid)
             if parent is not None and kept.owed_by is None and kept.read:
                 kept.owed_by = parent.debts
                 kept.owed_by.owe(*_counted(kept))
+        return list(gone.values())
 
     def _take_target(self, target: Target, sums: _Sums, processes: Mapping[int, ProcessTotals]) -> Iterator[Sample]:
-        sums.round += 1
+        sums.names.begin_round()
         states: dict[str, ThreadStates] = {}
         for process in target.processes:
             kept = self._processes.get(process.id)
@@ -153,46 +147,28 @@ class Groups:
 
     def _grow_names(self, sums: _Sums, role: str, kept: _Process, found: ProcessTotals, *, restarted: bool) -> None:
         for name, totals in found.by_name.items():
-            key = (role, name)
             living = totals.threads > 0
-            if living and key in sums.names:
-                sums.seen[key] = sums.round
+            if living:
+                sums.names.see(role, name)
             track = kept.names.get(name)
             if track is None:
                 track = kept.names[name] = Track()
                 if restarted:  # its past stands in a name already, or in `other`
                     track.skip(totals.sums)
             if more := track.increase(totals.sums, restarted=restarted):
-                self._name(sums, key, living=living).add(more)
+                sums.names.add(role, name, more, living=living)
         if len(kept.names) > len(found.by_name):
             kept.names = {name: track for name, track in kept.names.items() if name in found.by_name}
         more = kept.rest.increase(found.unattributed, restarted=restarted)
         if more and any(more):
-            self._name(sums, (role, OTHER), living=False).add(more)
+            sums.names.add_other(role, more)
 
-    def _name(self, sums: _Sums, key: NameKey, *, living: bool) -> Counters:
-        """Return the sums of a thread name; one without threads for longest gives up its place to a living one."""
-        known = sums.names.get(key)
-        if known is not None:
-            return known
-        role, name = key
-        if name == OTHER:
-            return sums.rest.setdefault(role, Counters())
-        if len(sums.names) >= self._name_limit:
-            idle = [place for place in sums.names if sums.seen[place] < sums.round - 1]
-            if not idle or not living:
-                return sums.rest.setdefault(role, Counters())
-            oldest = min(idle, key=lambda place: sums.seen[place])
-            del sums.names[oldest], sums.seen[oldest]
-        sums.seen[key] = sums.round if living else 0
-        return sums.names.setdefault(key, Counters())
-
-    def _forget(self, targets: int) -> None:
+    def _forget(self, table: TargetTable) -> None:
         """Forget what is absent for longest, beyond the limits."""
-        present = sum(kept.round == self._round for kept in self._processes.values())
+        present = sum(len(target.processes) for target in table.targets)
         while len(self._processes) > present + ABSENT_PROCESSES:
             self._processes.popitem(last=False)
-        while len(self._targets) > targets + ABSENT_TARGETS:
+        while len(self._targets) > len(table.targets) + ABSENT_TARGETS:
             self._targets.popitem(last=False)
 
 
@@ -226,10 +202,7 @@ def _samples(name: str, sums: _Sums, states: Mapping[str, ThreadStates]) -> Iter
         yield from counters.samples(name, role)
     for role, found in states.items():
         yield from state_samples(found, name, role)
-    for (role, thread), counters in sums.names.items():
-        yield from counters.thread_samples(name, role, thread)
-    for role, counters in sums.rest.items():
-        yield from counters.thread_samples(name, role, OTHER)
+    yield from sums.names.samples(name)
 
 
 def _added(one: ThreadStates, other: ThreadStates) -> ThreadStates:
