@@ -12,7 +12,7 @@ from inferwatch.targets.members import Member, Members, note
 from inferwatch.targets.model import CgroupPaths, Endpoint, ProcessId, Target
 from inferwatch.targets.names import CONTAINER_DIGITS, Named
 from inferwatch.targets.pods import PodNames
-from inferwatch.targets.processes import INIT, Key, Processes, Record
+from inferwatch.targets.processes import Key, Processes, Record
 from inferwatch.targets.reader import ProcReader
 from inferwatch.targets.recognisers import CUSTOM, FIRST_EPHEMERAL, FRONT_ROLES, HEADS, PORT_LIMIT
 from inferwatch.targets.rules import read_cgroup
@@ -78,8 +78,7 @@ class Assembler:
         known.members = [member for member in members if member is not None]
         known.endpoints = self._endpoints(known)
         self._place(known, records[0])
-        above = processes.get(records[0].ppid)
-        self._describe(known, alone=above is None or above.pid == INIT)
+        self._describe(known)
 
     def target(self, known: Known) -> Target:
         """Return a target as it is shown; it has a name and at least one process."""
@@ -143,13 +142,8 @@ class Assembler:
         paths = [path for path in (cgroup.unified, *cgroup.controllers.values()) if path is not None]
         known.container = identify(paths)
 
-    def _describe(self, known: Known, *, alone: bool) -> None:
-        """Say what its name is made of: the port that it serves, if it does, and where.
-
-        Args:
-            known: The target.
-            alone: Whether its oldest process has no parent but the one that takes on those who lost theirs.
-        """
+    def _describe(self, known: Known) -> None:
+        """Say what its name is made of: the port that it serves, if it does, and where."""
         named = known.named
         front = [found for found in known.endpoints if found.front]
         ports = [found.port for found in front]
@@ -157,7 +151,6 @@ class Assembler:
         named.unreachable = bool(front) and not any(found.url for found in front)
         heads = any(member.process.role in HEADS for member in known.members)
         named.orphan = not heads and not known.key.rule and known.key.siblings is None
-        named.stray = named.orphan and alone
         named.place = self._place_of(known)
         if not ports:
             # it will listen there; so a server that never gets that far has its name too

@@ -18,8 +18,6 @@ VARIANT: Final = re.compile(
 )
 # Options that take no value, as far as they can be told by their beginnings.
 FLAGS: Final = ("--enable", "--disable", "--no-", "--use-", "--trust", "--enforce", "--headless", "--async", "--skip")
-ATTACHED: Final = re.compile(r"-[A-Za-z][0-9]+\Z")  # -O3: the value is in the same word
-HELP: Final = frozenset({"--help", "-h", "--version", "--usage"})
 VALUE_LETTERS: Final = "XW"  # python's options that take a value
 VALUE_OPTIONS: Final = frozenset({"--check-hash-based-pycs"})
 
@@ -50,7 +48,7 @@ class Command:
     @property
     def asks_for_help(self) -> bool:
         """Return whether it only prints how it is called, or its version."""
-        return any(word in HELP or word.startswith("--help=") for word in self.words)  # --help=ModelConfig is vLLM's
+        return not {"--help", "-h", "--version"}.isdisjoint(self.words)
 
     def positional(self, position: int) -> str:
         """Return the first word from a place on that is neither an option nor, most likely, an option's value."""
@@ -58,7 +56,7 @@ class Command:
         for word in words:
             if not word.startswith("-"):
                 return word
-            if "=" not in word and not word.startswith(FLAGS) and not ATTACHED.match(word):
+            if word.startswith("-") and "=" not in word and not word.startswith(FLAGS):
                 next(words, None)
         return ""
 

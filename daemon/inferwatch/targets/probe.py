@@ -87,7 +87,7 @@ class EngineProbe:
 
     Args:
         clock: Time.
-        timeout_seconds: Limit of the search for the page of one endpoint, and of the question for its models.
+        timeout_seconds: Limit of all that is asked of one endpoint.
         total_seconds: Limit of one `discover`; what has not answered by then is asked again the next time.
     """
 
@@ -168,14 +168,13 @@ class EngineProbe:
             page.busy = True
             try:
                 async with self._room:
-                    if await self._try(page):
-                        for other in pages:
-                            other.engine = other.engine if other is page else ""
-                        # a server that does not tell its models has a page all the same
-                        page.model = await self._model(page.base) or page.model
-                        return
+                    found = await self._try(page)
             finally:
                 page.busy = False
+            if found:
+                for other in pages:
+                    other.engine = other.engine if other is page else ""
+                return
 
     async def _try(self, page: _Page) -> bool:
         page.next_ns = self._clock.monotonic_ns() + page.wait_ns
@@ -196,8 +195,8 @@ class EngineProbe:
             answer = await self._fetch(base + path, PAGE_BYTES)
             engine = engine_of(answer) if answer.status == OK else ""
             if engine:
-                if (base + path, engine) != (page.url, page.engine):
-                    page.model = ""
+                same = (base + path, engine) == (page.url, page.engine)
+                page.model = await self._model(base) or (page.model if same else "")
                 page.url, page.engine, page.problem = base + path, engine, ""
                 return True
             answers.append(answer.status)

@@ -139,29 +139,22 @@ class Processes:
         listing = self._reader.listing()
         self._seconds = self._uptime()
         self.hidden = INIT not in listing  # every pid namespace has one as long as it has processes
-        self._follow(listing)
+        for pid in self._records.keys() - listing.keys():
+            del self._records[pid]
+        self.left_out = 0
+        for pid, inode in sorted(listing.items() - self._inodes.items()):
+            if pid not in self._records and len(self._records) >= PROCESS_LIMIT:
+                self.left_out += 1
+                del listing[pid]  # so that it is new in the next round too
+            else:
+                self._records[pid] = Record(pid, inode)
+        self._inodes = listing
         own = self._records.get(self._reader.own_pid() or 0)
         if own is not None:  # the agent is no target of its own, whatever its command line mentions
             own.next_read_ns = NEVER
         due = [each for each in self._records.values() if each.next_read_ns <= now_ns or each.is_target or each.young]
         for record in due:
             self._read(record, now_ns)
-
-    def _follow(self, listing: dict[int, int]) -> None:
-        """Forget processes that are gone and make a record of each new one; a pid used again is one."""
-        self.left_out = 0
-        if listing == self._inodes:
-            return
-        for pid in self._records.keys() - listing.keys():
-            del self._records[pid]
-        known = self._inodes
-        for pid in sorted(pid for pid, inode in listing.items() if known.get(pid) != inode):
-            if pid not in self._records and len(self._records) >= PROCESS_LIMIT:
-                self.left_out += 1
-                del listing[pid]  # so that it is new in the next round too
-            else:
-                self._records[pid] = Record(pid, listing[pid])
-        self._inodes = listing
 
     def _read(self, record: Record, now_ns: int) -> None:
         wait = ROTATION_NS

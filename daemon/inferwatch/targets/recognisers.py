@@ -114,7 +114,7 @@ ENGINES: Final = (
         "sglang",
         starts=(
             Start("api_server", modules=("sglang.launch_server",)),
-            Start("api_server", ("sglang",), ("sglang", "sglang.cli.main"), ("serve",), model_follows=True),
+            Start("api_server", ("sglang",), ("sglang", "sglang.cli.main"), ("serve",)),
             Start("router", ("sglang-router", "sglang_router"), ("sglang_router.launch_router",)),
             Start("launcher", modules=("sglang_router.launch_server",)),
         ),
@@ -150,14 +150,9 @@ ENGINES: Final = (
     ),
     Engine(
         "llamacpp",
-        starts=(Start("server", ("llama-server",)),),
-        model_options=("--alias", "-a", "--model", "-m", "-hf", "--hf-repo"),
+        starts=(Start("server", ("llama-server",), ("llama_cpp.server",)),),
+        model_options=("--alias", "-a", "--model_alias", "--model", "-m", "-hf", "--hf-repo"),
         port_options=((("--port",), 8080),),
-    ),
-    Engine(  # of llama-cpp-python
-        "llamacpp",
-        starts=(Start("server", modules=("llama_cpp.server",)),),
-        model_options=("--model_alias", "--model"),
     ),
     Engine(
         "ollama",
