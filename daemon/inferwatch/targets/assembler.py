@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
 
 from inferwatch.errors import InferwatchError
 from inferwatch.targets.container import identify
 from inferwatch.targets.endpoints import endpoint, select
+from inferwatch.targets.expected_ports import FIRST_EPHEMERAL, PORT_LIMIT
 from inferwatch.targets.groups import age, role_of
 from inferwatch.targets.members import Member, Members, note
 from inferwatch.targets.model import CgroupPaths, Endpoint, ProcessId, Target
 from inferwatch.targets.names import CONTAINER_DIGITS, Named
 from inferwatch.targets.pods import PodNames
-from inferwatch.targets.processes import INIT, Key, Processes, Record
+from inferwatch.targets.processes import INIT, Processes
 from inferwatch.targets.reader import ProcReader
-from inferwatch.targets.recognisers import CUSTOM, FIRST_EPHEMERAL, FRONT_ROLES, HEADS, PORT_LIMIT
+from inferwatch.targets.recognisers import CUSTOM, FRONT_ROLES, HEADS
+from inferwatch.targets.records import Key, Record
 from inferwatch.targets.rules import read_cgroup
 from inferwatch.targets.sockets import Listening, Sockets
-
-CGROUP_FIELDS: Final = ("unified", "memory", "cpu", "cpuset", "pids", "name=systemd")
 
 
 class Known:
