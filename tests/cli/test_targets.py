@@ -147,6 +147,17 @@ def test_what_is_missing_is_told_on_standard_error(
     )
 
 
+def test_hidden_processes_are_told_on_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show(monkeypatch, TargetTable(hidden=True))
+    result = call(capsys, "targets")
+
+    assert result.code == 0
+    assert "hidepid" in result.err
+    assert "CAP_SYS_PTRACE" in result.err
+
+
 def test_directory_that_is_missing_is_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     result = call(capsys, "targets", "--path.procfs", str(tmp_path / "missing"))
 

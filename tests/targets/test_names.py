@@ -81,6 +81,14 @@ def test_a_server_that_starts_takes_the_name_from_what_is_left_of_the_old_one() 
     assert names(new) == ["vllm-8203"]
 
 
+def test_strays_of_servers_that_were_never_seen_are_told_apart() -> None:
+    strays = [Named("vllm", "", (started, started), orphan=True, stray=True) for started in (1, 2)]
+    assert names(*strays) == ["vllm-orphan", "vllm-orphan-2"]
+
+    strays[0].stray = False
+    assert names(*strays, Named("vllm", "", (3, 3))) == ["vllm-orphan", "vllm-orphan-2", "vllm"]
+
+
 def test_who_can_be_reached_has_the_plain_name() -> None:
     hidden = vllm(1, 80, "pod-a")
     hidden.unreachable = True

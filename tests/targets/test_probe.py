@@ -27,6 +27,7 @@ class Server:
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, str]] = {}
         self.asked: list[str] = []
+        self.slow: set[str] = set()  # the only paths that hang, if there are any
         self.hang = asyncio.Event()
         self.hang.set()
         self.url = ""
@@ -34,7 +35,8 @@ class Server:
 
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append(request.path)
-        await self.hang.wait()
+        if not self.slow or request.path in self.slow:
+            await self.hang.wait()
         status, body = self.answers.get(request.path, (404, "not here"))
         headers = {"Location": body} if status == 302 else None
         return web.Response(status=status, text=body, headers=headers)
@@ -154,6 +156,16 @@ async def test_one_that_hangs_delays_nobody_beyond_the_limit(server: Server) -> 
 
     assert [engine.target for engine in found.engines] == ["vllm-2"]
     assert "no answer within" in found.problems["vllm-1"] or "no complete answer" in found.problems["vllm-1"]
+
+
+async def test_a_server_that_does_not_tell_its_models_in_time_has_a_page_all_the_same(server: Server) -> None:
+    server.answers = {"/metrics": (200, VLLM)}
+    server.slow.add("/v1/models")
+    server.hang.clear()
+    async with asyncio.timeout(5):
+        (found,) = (await probe().discover(table(target(server.url)))).engines
+
+    assert (found.engine, found.model) == ("vllm", "")
 
 
 async def test_the_whole_search_has_a_limit_too(server: Server) -> None:

@@ -183,9 +183,23 @@ def test_pods_on_one_port_keep_their_names_when_their_servers_come_back_in_anoth
     assert shown() == {"pod-a": "vllm-8000", "pod-b": "vllm-8000-pod-b"}
 
 
-def test_an_engine_core_without_a_server_is_a_target_of_its_own(proc: FakeProc) -> None:
+def test_an_engine_core_that_lost_its_server_before_it_was_seen_has_a_name_that_no_server_wants(proc: FakeProc) -> None:
     tracker = proc.tracker()
-    proc.add(101, CORE, start=OLD + 1)
+    proc.add(101, CORE, start=OLD + 1)  # its parent is init
+    for _ in range(2):
+        assert names(tracker.refresh()) == ["vllm-orphan"]
+
+    proc.add(300, VLLM, start=OLD + 500, sockets=LISTENS)
+    assert {target.name: [*roles(target)] for target in tracker.refresh().targets} == {
+        "vllm-orphan": [101],
+        "vllm-8000": [300],
+    }
+
+
+def test_an_engine_core_below_what_is_no_server_is_a_target_of_its_own(proc: FakeProc) -> None:
+    tracker = proc.tracker()
+    proc.add(100, ["python3", "offline.py"])
+    proc.add(101, CORE, ppid=100, start=OLD + 1)
     proc.add(300, VLLM, start=OLD + 500)
 
     assert [(target.name, [*roles(target)]) for target in tracker.refresh().targets] == [

@@ -53,6 +53,7 @@ async def test_target_is_told_with_all_that_is_known() -> None:
     assert page == {
         "age_seconds": 4.5,
         "permission_denied": 2,
+        "processes_hidden": False,
         "left_out": {"targets": 1, "processes": 0},
         "last_oom_kill": None,
         "targets": [
@@ -100,6 +101,13 @@ async def test_table_that_was_never_read_has_no_age() -> None:
 
     assert page["targets"] == []
     assert page["age_seconds"] is None
+
+
+async def test_hidden_processes_are_told() -> None:
+    agent = FakeAgent()
+    agent.targets.table = TargetTable(hidden=True)
+
+    assert (await document(agent))["processes_hidden"] is True
 
 
 async def test_newest_oom_kill_is_told_with_its_target_and_also_when_that_is_gone() -> None:

@@ -117,6 +117,9 @@ def nothing_found(config: Config) -> str:
 def missing(table: TargetTable) -> list[str]:
     """Return a sentence for each reason why targets may be missing."""
     sentences = []
+    if table.hidden:
+        hidden = "processes of other users are hidden (/proc is mounted with hidepid), so targets may be missing"
+        sentences.append(f"{hidden}; run as root or with CAP_SYS_PTRACE, or in the group of the mount's option gid=")
     if table.permission_denied:
         unread = f"{table.permission_denied} processes can't be read, so targets, ports or containers may be missing"
         sentences.append(f"{unread}; run as root or with CAP_SYS_PTRACE")

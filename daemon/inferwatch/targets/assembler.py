@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
 
 from inferwatch.errors import InferwatchError
 from inferwatch.targets.container import identify
 from inferwatch.targets.endpoints import endpoint, select
+from inferwatch.targets.expected_ports import FIRST_EPHEMERAL, PORT_LIMIT
 from inferwatch.targets.groups import age, role_of
 from inferwatch.targets.members import Member, Members, note
 from inferwatch.targets.model import CgroupPaths, Endpoint, ProcessId, Target
 from inferwatch.targets.names import CONTAINER_DIGITS, Named
 from inferwatch.targets.pods import PodNames
-from inferwatch.targets.processes import Key, Processes, Record
+from inferwatch.targets.processes import INIT, Processes
 from inferwatch.targets.reader import ProcReader
-from inferwatch.targets.recognisers import CUSTOM, FIRST_EPHEMERAL, FRONT_ROLES, HEADS, PORT_LIMIT
+from inferwatch.targets.recognisers import CUSTOM, FRONT_ROLES, HEADS
+from inferwatch.targets.records import Key, Record
 from inferwatch.targets.rules import read_cgroup
 from inferwatch.targets.sockets import Listening, Sockets
-
-CGROUP_FIELDS: Final = ("unified", "memory", "cpu", "cpuset", "pids", "name=systemd")
 
 
 class Known:
@@ -78,7 +77,8 @@ class Assembler:
         known.members = [member for member in members if member is not None]
         known.endpoints = self._endpoints(known)
         self._place(known, records[0])
-        self._describe(known)
+        above = processes.get(records[0].ppid)
+        self._describe(known, alone=above is None or above.pid == INIT)
 
     def target(self, known: Known) -> Target:
         """Return a target as it is shown; it has a name and at least one process."""
@@ -142,8 +142,13 @@ class Assembler:
         paths = [path for path in (cgroup.unified, *cgroup.controllers.values()) if path is not None]
         known.container = identify(paths)
 
-    def _describe(self, known: Known) -> None:
-        """Say what its name is made of: the port that it serves, if it does, and where."""
+    def _describe(self, known: Known, *, alone: bool) -> None:
+        """Say what its name is made of: the port that it serves, if it does, and where.
+
+        Args:
+            known: The target.
+            alone: Whether its oldest process has no parent but the one that takes on those who lost theirs.
+        """
         named = known.named
         front = [found for found in known.endpoints if found.front]
         ports = [found.port for found in front]
@@ -151,6 +156,7 @@ class Assembler:
         named.unreachable = bool(front) and not any(found.url for found in front)
         heads = any(member.process.role in HEADS for member in known.members)
         named.orphan = not heads and not known.key.rule and known.key.siblings is None
+        named.stray = named.orphan and alone
         named.place = self._place_of(known)
         if not ports:
             # it will listen there; so a server that never gets that far has its name too

@@ -18,6 +18,8 @@ VARIANT: Final = re.compile(
 )
 # Options that take no value, as far as they can be told by their beginnings.
 FLAGS: Final = ("--enable", "--disable", "--no-", "--use-", "--trust", "--enforce", "--headless", "--async", "--skip")
+ATTACHED: Final = re.compile(r"-[A-Za-z][0-9]+\Z")  # -O3: the value is in the same word
+HELP: Final = frozenset({"--help", "-h", "--version", "--usage"})
 VALUE_LETTERS: Final = "XW"  # python's options that take a value
 VALUE_OPTIONS: Final = frozenset({"--check-hash-based-pycs"})
 
@@ -48,7 +50,7 @@ class Command:
     @property
     def asks_for_help(self) -> bool:
         """Return whether it only prints how it is called, or its version."""
-        return not {"--help", "-h", "--version"}.isdisjoint(self.words)
+        return any(word in HELP or word.startswith("--help=") for word in self.words)  # --help=ModelConfig is vLLM's
 
     def positional(self, position: int) -> str:
         """Return the first word from a place on that is neither an option nor, most likely, an option's value."""
@@ -56,7 +58,7 @@ class Command:
         for word in words:
             if not word.startswith("-"):
                 return word
-            if word.startswith("-") and "=" not in word and not word.startswith(FLAGS):
+            if "=" not in word and not word.startswith(FLAGS) and not ATTACHED.match(word):
                 next(words, None)
         return ""
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from inferwatch.targets.processes import Joined, Key, Processes, Record
+from inferwatch.targets.processes import Processes
 from inferwatch.targets.recognisers import CHILD
+from inferwatch.targets.records import Joined, Key, Record
 
 
 class Grouping:

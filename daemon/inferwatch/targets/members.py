@@ -7,9 +7,9 @@ from typing import Final
 from inferwatch.errors import InferwatchError, SourceError
 from inferwatch.sources.procfs.pid_status import parse_pid_status
 from inferwatch.targets.model import ProcessId, TargetProcess
-from inferwatch.targets.processes import Record
 from inferwatch.targets.reader import DENIED, ProcReader
 from inferwatch.targets.recognisers import FRONT_ROLES
+from inferwatch.targets.records import Record
 from inferwatch.targets.rules import STATUS_BYTES
 from inferwatch.targets.sockets import Listening, Sockets
 

@@ -26,6 +26,7 @@ class Named:
         name: Its name, empty before it got one.
         base: What the name was made of.
         orphan: Whether the process that served clients is gone, or was never seen, and others are left of it.
+        stray: Whether nobody is above what is left, so that there was a server once.
         unreachable: Whether the agent can't reach it there.
     """
 
@@ -38,6 +39,7 @@ class Named:
     name: str = ""
     base: str = ""
     orphan: bool = False
+    stray: bool = False
     unreachable: bool = False
 
 
@@ -95,7 +97,8 @@ def _wanted(target: Named, remembered: Places) -> Sequence[str]:
 
 def _candidates(target: Named, wanted: Sequence[str], base: str) -> Iterator[str]:
     yield from wanted
-    yield base
+    if not (target.stray and target.port is None):  # without a port it never was seen with its server
+        yield base
     if target.orphan:
         base = f"{base}-orphan"
         yield base

@@ -87,7 +87,7 @@ class EngineProbe:
 
     Args:
         clock: Time.
-        timeout_seconds: Limit of all that is asked of one endpoint.
+        timeout_seconds: Limit of the search for the page of one endpoint, and of the question for its models.
         total_seconds: Limit of one `discover`; what has not answered by then is asked again the next time.
     """
 
@@ -168,13 +168,14 @@ class EngineProbe:
             page.busy = True
             try:
                 async with self._room:
-                    found = await self._try(page)
+                    if await self._try(page):
+                        for other in pages:
+                            other.engine = other.engine if other is page else ""
+                        # a server that does not tell its models has a page all the same
+                        page.model = await self._model(page.base) or page.model
+                        return
             finally:
                 page.busy = False
-            if found:
-                for other in pages:
-                    other.engine = other.engine if other is page else ""
-                return
 
     async def _try(self, page: _Page) -> bool:
         page.next_ns = self._clock.monotonic_ns() + page.wait_ns
@@ -195,8 +196,8 @@ class EngineProbe:
             answer = await self._fetch(base + path, PAGE_BYTES)
             engine = engine_of(answer) if answer.status == OK else ""
             if engine:
-                same = (base + path, engine) == (page.url, page.engine)
-                page.model = await self._model(base) or (page.model if same else "")
+                if (base + path, engine) != (page.url, page.engine):
+                    page.model = ""
                 page.url, page.engine, page.problem = base + path, engine, ""
                 return True
             answers.append(answer.status)

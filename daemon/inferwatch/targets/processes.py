@@ -6,7 +6,6 @@ once in a tenth of the process's age, for what executes something else under the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from inferwatch.errors import NoData, ParseError, SourceError
@@ -14,7 +13,8 @@ from inferwatch.sources.procfs.cmdline import parse_cmdline
 from inferwatch.sources.procfs.pid_stat import PidStat, parse_pid_stat
 from inferwatch.targets.model import ProcessId
 from inferwatch.targets.reader import DENIED, ProcReader
-from inferwatch.targets.rules import Match, Matcher, Ports, Process
+from inferwatch.targets.records import Record
+from inferwatch.targets.rules import Matcher, Ports, Process
 from inferwatch.targets.text import clean
 
 STAT_BYTES: Final = 4096
@@ -32,66 +32,6 @@ NEVER: Final = 1 << 63
 DEAD_STATES: Final = frozenset("ZXx")
 SPREAD: Final = 2_654_435_761  # Knuth's: neighbouring pids are read in different rounds
 SPREAD_RANGE: Final = 1 << 32
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What a target is known by as long as it lives; one of the three is set.
-
-    Args:
-        rule: Name of the user's rule: all its processes are one target.
-        root: The process that it began with.
-        siblings: Engine and parent of processes that have no process of the engine above them.
-    """
-
-    rule: str = ""
-    root: ProcessId | None = None
-    siblings: tuple[str, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """How a process came to a target that it does not match itself: by a parent."""
-
-    key: Key
-    ppid: int
-
-
-@dataclass(slots=True, eq=False)
-class Record:
-    """What is remembered of a process.
-
-    Args:
-        pid: Its pid.
-        inode: Of its directory in procfs.
-        id: Its identity, None when its stat can't be read.
-        ppid: Its parent's pid.
-        comm: Name of its main thread.
-        alive: Whether it is a process of user space that has not ended.
-        young: Whether it began less than a minute ago.
-        denied: What of it could not be read.
-        match: What it is by itself.
-        fingerprint: Of its name and command line.
-        next_read_ns: When it is to be read again.
-        next_words_ns: When its command line is, though it has the same name.
-        is_target: Whether it belonged to a target in the last round.
-        joined: How it came to the target that it is in, None when by itself or in none.
-    """
-
-    pid: int
-    inode: int
-    id: ProcessId | None = None
-    ppid: int = 0
-    comm: str = ""
-    alive: bool = False
-    young: bool = False
-    denied: set[str] = field(default_factory=set)
-    match: Match | None = None
-    fingerprint: int | None = None
-    next_read_ns: int = 0
-    next_words_ns: int = 0
-    is_target: bool = False
-    joined: Joined | None = None
 
 
 class Processes:
@@ -139,22 +79,29 @@ class Processes:
         listing = self._reader.listing()
         self._seconds = self._uptime()
         self.hidden = INIT not in listing  # every pid namespace has one as long as it has processes
-        for pid in self._records.keys() - listing.keys():
-            del self._records[pid]
-        self.left_out = 0
-        for pid, inode in sorted(listing.items() - self._inodes.items()):
-            if pid not in self._records and len(self._records) >= PROCESS_LIMIT:
-                self.left_out += 1
-                del listing[pid]  # so that it is new in the next round too
-            else:
-                self._records[pid] = Record(pid, inode)
-        self._inodes = listing
+        self._follow(listing)
         own = self._records.get(self._reader.own_pid() or 0)
         if own is not None:  # the agent is no target of its own, whatever its command line mentions
             own.next_read_ns = NEVER
         due = [each for each in self._records.values() if each.next_read_ns <= now_ns or each.is_target or each.young]
         for record in due:
             self._read(record, now_ns)
+
+    def _follow(self, listing: dict[int, int]) -> None:
+        """Forget processes that are gone and make a record of each new one; a pid used again is one."""
+        self.left_out = 0
+        if listing == self._inodes:
+            return
+        for pid in self._records.keys() - listing.keys():
+            del self._records[pid]
+        known = self._inodes
+        for pid in sorted(pid for pid, inode in listing.items() if known.get(pid) != inode):
+            if pid not in self._records and len(self._records) >= PROCESS_LIMIT:
+                self.left_out += 1
+                del listing[pid]  # so that it is new in the next round too
+            else:
+                self._records[pid] = Record(pid, listing[pid])
+        self._inodes = listing
 
     def _read(self, record: Record, now_ns: int) -> None:
         wait = ROTATION_NS

@@ -1,10 +1,10 @@
 """The serving engines that are recognised by what their processes run or call themselves; one table."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from inferwatch.targets.command import Command
+from inferwatch.targets.expected_ports import PortOptions, expected_ports
 from inferwatch.targets.text import clean
 
 # Where clients connect. Only these are ever asked for a page: what workers listen on (NCCL, torch.distributed, gloo)
@@ -15,13 +15,7 @@ HEADS: Final = FRONT_ROLES | {"launcher"}
 CHILD: Final = "child"
 MAIN: Final = "main"  # of a target that a user's rule names and nothing here recognises
 CUSTOM: Final = "custom"
-FIRST_EPHEMERAL: Final = 32_768  # the kernel's default: a port from there is for clients only when somebody chose it
-LAST_PORT: Final = 65_535
-PORT_DIGITS: Final = 5
-PORT_LIMIT: Final = 8
-WORD_LIMIT: Final = 1000
 COMM_BYTES: Final = 15  # what the kernel keeps of a title that is only in the main thread's name
-PORT_WORDS: Final = ("port", "addr", "listen", "bind", "url", "endpoint")
 UNDER_RAY: Final = "ray::"  # their parent is Ray's, so processes of one engine are put together by it
 
 
@@ -67,7 +61,7 @@ class Engine:
     starts: tuple[Start, ...]
     titles: tuple[tuple[str, str], ...] = ()
     model_options: tuple[str, ...] = ()
-    port_options: tuple[tuple[tuple[str, ...], int], ...] = ((("--port",), 8000),)
+    port_options: PortOptions = ((("--port",), 8000),)
     siblings: bool = False
 
 
@@ -114,7 +108,7 @@ ENGINES: Final = (
         "sglang",
         starts=(
             Start("api_server", modules=("sglang.launch_server",)),
-            Start("api_server", ("sglang",), ("sglang", "sglang.cli.main"), ("serve",)),
+            Start("api_server", ("sglang",), ("sglang", "sglang.cli.main"), ("serve",), model_follows=True),
             Start("router", ("sglang-router", "sglang_router"), ("sglang_router.launch_router",)),
             Start("launcher", modules=("sglang_router.launch_server",)),
         ),
@@ -150,9 +144,14 @@ ENGINES: Final = (
     ),
     Engine(
         "llamacpp",
-        starts=(Start("server", ("llama-server",), ("llama_cpp.server",)),),
-        model_options=("--alias", "-a", "--model_alias", "--model", "-m", "-hf", "--hf-repo"),
+        starts=(Start("server", ("llama-server",)),),
+        model_options=("--alias", "-a", "--model", "-m", "-hf", "--hf-repo"),
         port_options=((("--port",), 8080),),
+    ),
+    Engine(  # of llama-cpp-python
+        "llamacpp",
+        starts=(Start("server", modules=("llama_cpp.server",)),),
+        model_options=("--model_alias", "--model"),
     ),
     Engine(
         "ollama",
@@ -220,7 +219,7 @@ def recognise(command: Command) -> Recognised | None:
         for start in engine.starts:
             if start.matches(command):
                 model = command.option(engine.model_options) or _following(command, start)
-                return Recognised(engine.name, start.role, clean(model), _ports(engine, command))
+                return Recognised(engine.name, start.role, clean(model), expected_ports(engine.port_options, command))
     return None
 
 
@@ -242,31 +241,3 @@ def _is_titled(own: str, title: str) -> bool:
 def _following(command: Command, start: Start) -> str:
     """Return the model where it is no option but stands behind the verbs."""
     return command.positional(len(start.verbs)) if start.model_follows else ""
-
-
-def _ports(engine: Engine, command: Command) -> tuple[int, ...]:
-    """Return the ports of the options, or their defaults, then what else on the command line may be a high port."""
-    ports = [port_number(command.option(options)) or default for options, default in engine.port_options]
-    mentioned = [port for port in _mentioned(command.words[:WORD_LIMIT]) if port >= FIRST_EPHEMERAL]
-    return tuple(dict.fromkeys([*ports, *mentioned]))[:PORT_LIMIT]
-
-
-def _mentioned(words: Sequence[str]) -> Iterator[int]:
-    """Yield what may be a port: behind a colon, and a number where the option before it is about an address."""
-    option = ""
-    for word in words:
-        name, equals, value = word.partition("=")
-        if word.startswith("-") and not equals:
-            option = word
-            continue
-        option, value = (name, value) if word.startswith("-") else (option, word)
-        host, colon, port = value.rpartition(":")
-        if (colon and host) or not option or any(part in option for part in PORT_WORDS):
-            yield port_number(port)
-        option = ""
-
-
-def port_number(text: str) -> int:
-    """Return a port, 0 for anything else."""
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= PORT_DIGITS else 0
-    return number if number <= LAST_PORT else 0

@@ -14,8 +14,9 @@ from inferwatch.targets.groups import Grouping, age
 from inferwatch.targets.model import ProcessId, Target, TargetTable
 from inferwatch.targets.names import Places, assign_names
 from inferwatch.targets.pods import PodNames
-from inferwatch.targets.processes import Key, Processes, Record
+from inferwatch.targets.processes import Processes
 from inferwatch.targets.reader import ProcReader
+from inferwatch.targets.records import Key, Record
 from inferwatch.targets.rules import Matcher, read_users
 from inferwatch.targets.sockets import Sockets
 

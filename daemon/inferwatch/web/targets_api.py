@@ -21,6 +21,7 @@ def targets_document(agent: AgentView) -> dict[str, object]:
     return {
         "age_seconds": (now_ns - table.monotonic_ns) / NS if table.monotonic_ns else None,
         "permission_denied": table.permission_denied,
+        "processes_hidden": table.hidden,
         "left_out": dict(table.left_out),
         "targets": [_target(view, now_ns) for view in target_views(agent)],
         "last_oom_kill": {"target": kills[-1].target or None, **_oom_kill(kills[-1], now_ns)} if kills else None,
