@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from inferwatch.targets.model import Target
 from inferwatch.targets.tracker import TargetTracker
@@ -119,3 +121,23 @@ async def eventually(found: TargetTracker, pid: int, expected: list[str]) -> Tar
             await asyncio.sleep(0.02)
     assert target is not None
     return target
+
+
+NOBODY = "65534"
+AS_NOBODY = ("setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups")
+
+
+def mounted(options: str) -> tuple[str, ...]:
+    """Return a command in front of another one that then sees a /proc mounted with these options."""
+    return ("unshare", "--mount", "sh", "-c", f'mount -t proc -o {options} proc /proc && exec "$@"', "sh")
+
+
+async def told_by(code: str, *arguments: str, before: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - of JSON
+    """Run a program of this package, behind the commands `before`, and return the JSON that it prints."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    process = await asyncio.create_subprocess_exec(
+        *before, sys.executable, "-c", code, *arguments, stdout=PIPE, env={**os.environ, "PYTHONPATH": paths}
+    )
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    return json.loads(out)

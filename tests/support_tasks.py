@@ -146,3 +146,20 @@ os.sched_setaffinity(0, [int(sys.argv[1])])
 tell("ready")
 while True: pass
 """
+
+# Works in 20 children, one after the other, and waits for each; tells the CPU seconds of all, and CPU seconds, context
+# switches and minor faults of the children.
+FORKS = """
+tell("ready")
+wait()
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        burn(0.02)
+        os._exit(0)
+    os.waitpid(child, 0)
+own, used = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+children = used.ru_utime + used.ru_stime
+tell(own.ru_utime + own.ru_stime + children, children, used.ru_nvcsw + used.ru_nivcsw, used.ru_minflt)
+wait()
+"""

@@ -1,19 +1,13 @@
 """What an agent of another user sees where the procfs hides processes; in a mount namespace of its own."""
 
-import asyncio
-import json
 import os
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
 
 from support_process import free_port
-from support_serving import engine
+from support_serving import AS_NOBODY, NOBODY, engine, mounted, told_by
 
-NOBODY = "65534"
-AS_NOBODY = ("setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups")
 LOOK = """
 import asyncio, json
 from inferwatch.samplers.targets import SAMPLER
@@ -26,26 +20,12 @@ print(json.dumps([sum(sample.family.name == "inferwatch_target_info" for sample 
 """
 
 
-async def look(options: str, *user: str) -> tuple[int, dict[str, str]]:
-    mount = f'mount -t proc -o {options} proc /proc && exec "$@"'
-    paths = os.pathsep.join(path for path in sys.path if path)
-    process = await asyncio.create_subprocess_exec(
-        *("unshare", "--mount", "sh", "-c", mount, "sh", *user, sys.executable, "-c", LOOK),
-        stdout=PIPE,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    found, problems = json.loads(out)
-    return found, problems
-
-
 @pytest.mark.real("hidepid")
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a procfs needs root")
 async def test_hidden_processes_are_told_with_what_to_do(tmp_path: Path) -> None:
     async with engine(tmp_path, port=free_port()):
-        found, problems = await look("hidepid=2", *AS_NOBODY)
-        seen, _ = await look("hidepid=2")  # as root
+        found, problems = await told_by(LOOK, before=(*mounted("hidepid=2"), *AS_NOBODY))
+        seen, _ = await told_by(LOOK, before=mounted("hidepid=2"))  # as root
 
     assert found == 0
     assert [*problems] == ["permission_denied"]
@@ -58,7 +38,7 @@ async def test_hidden_processes_are_told_with_what_to_do(tmp_path: Path) -> None
 async def test_the_group_of_the_mount_sees_them(tmp_path: Path) -> None:
     group = ("setpriv", "--reuid", NOBODY, "--regid", "12345", "--clear-groups")
     async with engine(tmp_path, port=free_port()):
-        found, problems = await look("hidepid=2,gid=12345", *group)
+        found, problems = await told_by(LOOK, before=(*mounted("hidepid=2,gid=12345"), *group))
 
     assert found >= 1
     assert "hidepid" not in problems.get("permission_denied", "")

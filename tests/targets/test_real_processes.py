@@ -1,18 +1,14 @@
 """Targets that are real processes of this machine."""
 
-import asyncio
-import json
 import os
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
 
 from support_process import free_port
-from support_serving import engine, eventually, of, roles, running, tracker
+from support_serving import AS_NOBODY, engine, eventually, mounted, of, roles, running, told_by, tracker
 
-NOBODY = 65_534
+PROC = "/proc"
 
 
 async def test_an_engine_is_found_with_its_port_and_model(tmp_path: Path) -> None:
@@ -105,27 +101,12 @@ print(json.dumps([found, table.permission_denied]))
 """
 
 
-AS_NOBODY = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
-
-
-async def look(*before: str, procfs: str = "/proc") -> tuple[dict[str, list[str]], int]:
-    command = (sys.executable, "-c", LOOK, procfs)
-    paths = os.pathsep.join(path for path in sys.path if path)
-    process = await asyncio.create_subprocess_exec(
-        *before, *command, stdout=PIPE, env={**os.environ, "PYTHONPATH": paths}
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    found, denied = json.loads(out)
-    return found, denied
-
-
 @pytest.mark.real("nobody")
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
 async def test_without_privileges_the_engine_is_found_and_its_port_taken_for_its_own(tmp_path: Path) -> None:
     port = free_port()
     async with engine(tmp_path, port=port):
-        found, denied = await look(*AS_NOBODY)
+        found, denied = await told_by(LOOK, PROC, before=AS_NOBODY)
 
     assert found[f"vllm-{port}"] == [f"http://127.0.0.1:{port}"]
     assert denied >= 1
@@ -134,9 +115,8 @@ async def test_without_privileges_the_engine_is_found_and_its_port_taken_for_its
 @pytest.mark.real("hidepid")
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a procfs needs root")
 async def test_where_other_users_processes_are_hidden_there_are_no_targets_and_no_errors(tmp_path: Path) -> None:
-    mount = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
     async with engine(tmp_path, port=free_port()):
-        found, denied = await look("unshare", "--mount", "sh", "-c", mount, "sh", *AS_NOBODY)
+        found, denied = await told_by(LOOK, PROC, before=(*mounted("hidepid=2"), *AS_NOBODY))
 
     assert (found, denied) == ({}, 0)
 
@@ -148,8 +128,8 @@ async def test_in_a_pid_namespace_the_hosts_procfs_shows_the_hosts_engines(tmp_p
     mounts = f'mkdir -p {procfs} && mount --bind /proc {procfs} && mount -t proc proc /proc && exec "$@"'
     unshare = ("unshare", "--mount", "--pid", "--fork", "sh", "-c", mounts, "sh")
     async with engine(tmp_path, port=port):
-        found, denied = await look(*unshare, procfs=procfs)
-        inside, _ = await look(*unshare)
+        found, denied = await told_by(LOOK, procfs, before=unshare)
+        inside, _ = await told_by(LOOK, PROC, before=unshare)
 
     assert (found[f"vllm-{port}"], denied) == ([f"http://127.0.0.1:{port}"], 0)
     assert inside == {}

@@ -14,6 +14,7 @@ from inferwatch.config import Config
 from inferwatch.errors import InferwatchError
 from inferwatch.runtime.blocking import BlockingPool, Lane
 from inferwatch.runtime.discovery import find_samplers
+from inferwatch.samplers.targets import HIDDEN
 from inferwatch.targets.model import Target, TargetTable
 from inferwatch.web.api import to_json
 from inferwatch.web.targets_api import targets_document
@@ -118,8 +119,7 @@ def missing(table: TargetTable) -> list[str]:
     """Return a sentence for each reason why targets may be missing."""
     sentences = []
     if table.hidden:
-        hidden = "processes of other users are hidden (/proc is mounted with hidepid), so targets may be missing"
-        sentences.append(f"{hidden}; run as root or with CAP_SYS_PTRACE, or in the group of the mount's option gid=")
+        sentences.append(HIDDEN)
     if table.permission_denied:
         unread = f"{table.permission_denied} processes can't be read, so targets, ports or containers may be missing"
         sentences.append(f"{unread}; run as root or with CAP_SYS_PTRACE")

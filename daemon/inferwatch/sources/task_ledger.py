@@ -29,6 +29,29 @@ def added(one: Counts, other: Counts) -> list[int]:
     return list(map(operator.add, one, other))
 
 
+def reaped_sums(
+    user_ns: int, system_ns: int, faults: tuple[int, int], switches: tuple[int, int] | tuple[None, None]
+) -> TaskSums:
+    """Return what children did that were waited for; the kernel keeps neither wait nor timeslices of them.
+
+    Args:
+        user_ns: CPU time in user mode.
+        system_ns: CPU time in the kernel.
+        faults: Minor and major page faults.
+        switches: Voluntary and involuntary context switches, None where the source does not tell.
+    """
+    return TaskSums(
+        user_seconds=user_ns / NANOSECONDS,
+        system_seconds=system_ns / NANOSECONDS,
+        run_queue_wait_seconds=None,
+        timeslices=None,
+        voluntary_switches=switches[0],
+        involuntary_switches=switches[1],
+        minor_faults=faults[0],
+        major_faults=faults[1],
+    )
+
+
 @dataclass(slots=True)
 class CpuModes:
     """Divides CPU time into user and system such that neither falls: cputime_adjust() in kernel/sched/cputime.c.

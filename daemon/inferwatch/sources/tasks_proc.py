@@ -17,13 +17,13 @@ from inferwatch.sources.procfs.task import TaskStat, parse_task_schedstat, parse
 from inferwatch.sources.task_ledger import (
     MAJOR,
     MINOR,
-    NANOSECONDS,
     RUNTIME,
     SYSTEM,
     TIMESLICES,
     USER,
     Counts,
     ProcessLedger,
+    reaped_sums,
 )
 from inferwatch.sources.task_totals import Omitted, ProcessTotals, TaskSums, TaskTotals, ThreadStates, thread_name
 from inferwatch.sources.thread_increases import ThreadIncreases
@@ -166,16 +166,8 @@ class TaskFiles:
 
 def _reaped(stat: TaskStat) -> TaskSums:
     """Return what the process's children did that were waited for; no file tells their context switches."""
-    return TaskSums(
-        user_seconds=stat.reaped_user_ticks * TICK_NS / NANOSECONDS,
-        system_seconds=stat.reaped_system_ticks * TICK_NS / NANOSECONDS,
-        run_queue_wait_seconds=None,
-        timeslices=None,
-        voluntary_switches=None,
-        involuntary_switches=None,
-        minor_faults=stat.reaped_minor_faults,
-        major_faults=stat.reaped_major_faults,
-    )
+    faults = stat.reaped_minor_faults, stat.reaped_major_faults
+    return reaped_sums(stat.reaped_user_ticks * TICK_NS, stat.reaped_system_ticks * TICK_NS, faults, (None, None))
 
 
 def _states(letters: Iterable[str]) -> ThreadStates:

@@ -14,7 +14,7 @@ from inferwatch.errors import NoData
 from inferwatch.sources.bpf.tasks import TaskIterator
 from inferwatch.sources.task_totals import ProcessTotals, TaskSums
 from inferwatch.sources.tasks_proc import TaskFiles
-from support_tasks import CHURN, LIVE, PING_PONG, SPIN, THREADS, USER_HZ, Worker, worker
+from support_tasks import CHURN, FORKS, LIVE, PING_PONG, SPIN, THREADS, USER_HZ, Worker, worker
 
 pytestmark = pytest.mark.real("ebpf")
 
@@ -290,26 +290,11 @@ def test_own_pid_namespace_is_no_data(tasks: TaskIterator, monkeypatch: pytest.M
         tasks.read()
 
 
-FORKS = """
-tell("ready")
-wait()
-for _ in range(20):
-    child = os.fork()
-    if not child:
-        burn(0.02)
-        os._exit(0)
-    os.waitpid(child, 0)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-tell(used.ru_utime + used.ru_stime, used.ru_nvcsw + used.ru_nivcsw, used.ru_minflt)
-wait()
-"""
-
-
 def test_children_that_were_waited_for_are_told_by_both_sources(tasks: TaskIterator) -> None:
     with worker(FORKS) as parent:
         [before] = read(tasks, parent)
         parent.go_on()
-        seconds, switched, faults = map(float, parent.line())
+        _, seconds, switched, faults = map(float, parent.line())
         [mine], [files] = read(tasks, parent), read(TaskFiles(LIVE), parent)
 
     assert before.reaped

@@ -7,8 +7,8 @@ from inferwatch.sources.hostfs import HostFs, read_bytes
 from inferwatch.sources.procfs.pid_stat import parse_pid_stat
 from inferwatch.spec import Context
 from inferwatch.targets.model import ProcessId
+from inferwatch.targets.processes import DEAD_STATES
 
-DEAD_STATES: Final = frozenset("ZXx")
 ENDED: Final = "its process has ended"
 STOPPING: Final = "it may be stopping"
 

@@ -10,7 +10,7 @@ from inferwatch.samplers._support import thread_families as families
 from inferwatch.sources.task_totals import TaskSums, ThreadStates
 
 FIELDS: Final = tuple(item.name for item in fields(TaskSums))
-_USER, _SYSTEM, _WAIT, _TIMESLICES, _VOLUNTARY, _INVOLUNTARY, _MINOR, _MAJOR = range(len(FIELDS))
+USER, SYSTEM, _WAIT, _TIMESLICES, _VOLUNTARY, _INVOLUNTARY, _MINOR, _MAJOR = range(len(FIELDS))
 _values: Final = attrgetter(*FIELDS)
 
 Values = Sequence[float | None]  # one a field; None where the kernel or the source does not count it
@@ -82,8 +82,8 @@ class Counters:
 
     def samples(self, *labels: str) -> Iterator[Sample]:
         """Yield the samples of a group."""
-        yield from self._one(families.CPU, _USER, *labels, "user")
-        yield from self._one(families.CPU, _SYSTEM, *labels, "system")
+        yield from self._one(families.CPU, USER, *labels, "user")
+        yield from self._one(families.CPU, SYSTEM, *labels, "system")
         yield from self._one(families.WAIT, _WAIT, *labels)
         yield from self._one(families.TIMESLICES, _TIMESLICES, *labels)
         yield from self._one(families.SWITCHES, _VOLUNTARY, *labels, "voluntary")
@@ -93,7 +93,7 @@ class Counters:
 
     def thread_samples(self, *labels: str) -> Iterator[Sample]:
         """Yield the samples of a thread name."""
-        user, system = self.values[_USER], self.values[_SYSTEM]
+        user, system = self.values[USER], self.values[SYSTEM]
         if user is not None and system is not None:
             yield families.THREAD_CPU(user + system, *labels)
         yield from self._one(families.THREAD_WAIT, _WAIT, *labels)

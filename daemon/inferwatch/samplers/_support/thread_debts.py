@@ -10,9 +10,9 @@ too little, never too much.
 from collections.abc import Sequence
 from typing import Final
 
-from inferwatch.samplers._support.thread_counters import FIELDS, Values
+from inferwatch.samplers._support.thread_counters import FIELDS, SYSTEM, USER, Values
 
-CPU: Final = (FIELDS.index("user_seconds"), FIELDS.index("system_seconds"))
+CPU: Final = (USER, SYSTEM)
 
 
 class Debts:
@@ -52,14 +52,13 @@ class Debts:
     def _pay_cpu(self, increase: Values, left: list[float | None]) -> None:
         spent: Sequence[float] = [increase[place] or 0.0 for place in CPU]
         total = sum(spent)
-        paid = min(total, self._owed[CPU[0]])
-        self._owed[CPU[0]] -= paid
+        paid = min(total, self._owed[USER])
+        self._owed[USER] -= paid
         for place, value in zip(CPU, spent, strict=True):
             left[place] = value * (1 - paid / total) if total else 0.0
 
 
 def _owing(counted: Values) -> list[float]:
     values = [value or 0.0 for value in counted]
-    user, system = CPU
-    values[user], values[system] = values[user] + values[system], 0.0
+    values[USER], values[SYSTEM] = values[USER] + values[SYSTEM], 0.0
     return values

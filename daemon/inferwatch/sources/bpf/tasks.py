@@ -14,7 +14,7 @@ from typing import Final
 from inferwatch.errors import NoData
 from inferwatch.sources.bpf.loader import BpfIterator, BpfObject, packaged_object
 from inferwatch.sources.bpf.maps import BpfMap
-from inferwatch.sources.task_ledger import COUNTS, NANOSECONDS, TIMESLICES, Counts, CpuModes, ProcessLedger
+from inferwatch.sources.task_ledger import COUNTS, TIMESLICES, Counts, CpuModes, ProcessLedger, reaped_sums
 from inferwatch.sources.task_totals import (
     Omitted,
     OtherTotals,
@@ -239,17 +239,8 @@ class TaskIterator:
 
 
 def _reaped(values: Sequence[int]) -> TaskSums:
-    utime, stime, voluntary, involuntary, minor, major = values
-    return TaskSums(
-        user_seconds=utime / NANOSECONDS,
-        system_seconds=stime / NANOSECONDS,
-        run_queue_wait_seconds=None,
-        timeslices=None,
-        voluntary_switches=voluntary,
-        involuntary_switches=involuntary,
-        minor_faults=minor,
-        major_faults=major,
-    )
+    user, system, voluntary, involuntary, *faults = values
+    return reaped_sums(user, system, (faults[0], faults[1]), (voluntary, involuntary))
 
 
 def _check_namespace(reader: int) -> None:
