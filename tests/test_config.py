@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from inferwatch.config import Config, EngineConfig, Paths, SamplerOptions, TlsConfig, parse_listen_address
+from inferwatch.config import Config, Paths, SamplerOptions, parse_listen_address
+from inferwatch.config_engines import EngineConfig, TlsConfig
 from inferwatch.config_targets import DiscoveryConfig, TargetMatch
 
 

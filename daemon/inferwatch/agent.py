@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from inferwatch.config import Config, EngineConfig
+from inferwatch.config import Config
+from inferwatch.config_engines import EngineConfig
 from inferwatch.configfile import LoadedConfig
 from inferwatch.errors import ConfigError, InferwatchError, SourceError
 from inferwatch.logs import configure, get_logger

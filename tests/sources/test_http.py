@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from inferwatch.config import TlsConfig
+from inferwatch.config_engines import TlsConfig
 from inferwatch.errors import SourceError
 from inferwatch.runtime.blocking import BlockingPool, Lane
 from inferwatch.sources.compression import decode

@@ -9,7 +9,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferwatch.config import EngineConfig
+from inferwatch.config_engines import EngineConfig
 from inferwatch.sources.http import HttpPage
 from inferwatch.targets.answers import engine_of, model_of
 from inferwatch.targets.model import Endpoint, ProcessId, Target, TargetProcess, TargetTable

@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from inferwatch.config import Config, EngineConfig
+from inferwatch.config import Config
+from inferwatch.config_engines import EngineConfig
 from inferwatch.config_targets import DiscoveryConfig
 from inferwatch.model import Event
 from inferwatch.targets.model import Endpoint, ProcessId, Target, TargetProcess, TargetTable, Unreachable

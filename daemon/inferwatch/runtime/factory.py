@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from inferwatch.config import Config, EngineConfig, SamplerOptions
+from inferwatch.config import Config, SamplerOptions
+from inferwatch.config_engines import EngineConfig
 from inferwatch.configfile import LoadedConfig
 from inferwatch.logs import get_logger
 from inferwatch.runtime.blocking import BlockingPool, Lane

@@ -7,7 +7,8 @@ from typing import Final
 
 from pydantic import Field
 
-from inferwatch.config import Config, EngineConfig, SamplerOptions
+from inferwatch.config import Config, SamplerOptions
+from inferwatch.config_engines import EngineConfig
 from inferwatch.engines import schema
 from inferwatch.engines.mapping import Mapped, Mapper
 from inferwatch.engines.registry import TABLES, known, recognise, table_of

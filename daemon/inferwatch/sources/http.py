@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 
 from inferwatch import __version__
-from inferwatch.config import TlsConfig
+from inferwatch.config_engines import TlsConfig
 from inferwatch.errors import InferwatchError, SourceError
 from inferwatch.sources.hostfs import read_bytes
 from inferwatch.sources.resolver import GetAddrInfo, RunBlocking, ThreadResolver

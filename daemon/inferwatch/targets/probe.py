@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from inferwatch.config import EngineConfig
+from inferwatch.config_engines import EngineConfig
 from inferwatch.engines.registry import known
 from inferwatch.errors import InferwatchError, SourceError
 from inferwatch.sources.http import OK, HttpPage, PageClient

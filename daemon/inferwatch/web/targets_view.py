@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from inferwatch.config import Config, EngineConfig
+from inferwatch.config import Config
+from inferwatch.config_engines import EngineConfig
 from inferwatch.model import Event
 from inferwatch.runtime.events import EventRing
 from inferwatch.sources.http import shown_address
