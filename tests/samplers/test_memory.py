@@ -136,7 +136,7 @@ async def test_live_sizes_agree_with_psutil() -> None:
 
 
 async def test_live_minor_faults_grow_with_memory_touched() -> None:
-    # An independent quantity: touching n fresh pages one by one faults n times. A mapping of its own, since the allocator
+    # Touching n fresh pages one by one faults n times. The mapping is our own, since the allocator
     # may give memory that was touched before, and without huge pages, which serve many at once.
     pages = 2048
     sampler = SAMPLER.create(make_context(LIVE))
